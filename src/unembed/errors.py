@@ -1,0 +1,81 @@
+"""User-facing errors, each with its remedy. Knows nothing of the rest of the package.
+
+A mistake that a user can mend raises one of these: what was wrong, what was expected, what to type. The command line
+prints it without a traceback and exits with 2; anything else that escapes is a bug of ours.
+"""
+
+import errno
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib.util import find_spec
+
+
+class UnembedError(Exception):
+    """A mistake that the user can mend: the problem, and what to do about it."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem}\n{remedy}" if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+class ConfigError(UnembedError):
+    """A configuration that cannot be read, or that contradicts itself."""
+
+
+class CorpusError(UnembedError):
+    """Text that is missing, empty, or not text."""
+
+
+class EncoderError(UnembedError):
+    """An encoder that is unknown, cannot be loaded, or does not give what was asked of it."""
+
+
+class StoreError(UnembedError):
+    """A store that is missing, half written, corrupt, or made for something else."""
+
+
+class VectorError(UnembedError):
+    """Vectors that no inverter can read: wrong dimension, not finite, or zero."""
+
+
+class CheckpointError(UnembedError):
+    """A checkpoint that is missing, truncated, foreign, or made for something else."""
+
+
+class TrainingError(UnembedError):
+    """A training run that cannot start, go on, or be resumed as asked."""
+
+
+class DiskFullError(UnembedError):
+    """The disk is full; what was written before is intact."""
+
+
+class MissingExtraError(UnembedError):
+    """An optional dependency is not installed."""
+
+
+def require_extra(extra: str, *modules: str) -> None:
+    """Raise with the exact command to type when a module of an optional dependency is not installed."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise MissingExtraError(
+            f"This needs {', '.join(missing)}, which is not installed.", f"Run: pip install 'unembed[{extra}]'"
+        )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean 'x'?`` for the nearest known word, or the list of all when none is near."""
+    options = sorted(known)
+    near = get_close_matches(word, options, n=1, cutoff=0.5)
+    return f"did you mean '{near[0]}'?" if near else f"expected one of: {', '.join(options)}"
+
+
+def from_os_error(error: OSError, doing: str) -> UnembedError:
+    """Turn an operating-system error into one that says what was being done and how to go on."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(
+            f"The disk is full while {doing}.",
+            "Nothing finished before is lost. Free some space and run the same command again to go on.",
+        )
+    return UnembedError(f"Failed while {doing}: {error.strerror or error}.", "Check the path and its permissions.")
