@@ -1,0 +1,55 @@
+"""The command line. Knows how to parse, show and exit; the work is done elsewhere.
+
+Nothing heavy is imported here: ``unembed --version`` answers at once. Each command imports what it needs when it runs.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from unembed._version import __version__
+from unembed.cli.embed import embed
+from unembed.cli.prepare import prepare
+from unembed.errors import UnembedError
+
+app = typer.Typer(
+    name="unembed",
+    help="Read the text back out of an embedding vector.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unembed {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (prepare, embed):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line: exit 0 when all went well, 2 on a mistake that the user can mend, 1 otherwise."""
+    try:
+        app()
+    except UnembedError as error:
+        typer.secho(f"Error: {error.problem}", fg=typer.colors.RED, err=True)
+        if error.remedy:
+            typer.echo(error.remedy, err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        sys.exit(1)

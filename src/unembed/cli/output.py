@@ -1,0 +1,36 @@
+"""Results on stdout, as a table or as JSON. Knows nothing of what they mean."""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def show_json(value: Any) -> None:
+    """Print a value as JSON, one document."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def show_result(rows: Mapping[str, Mapping[str, Any]], *, title: str, as_json: bool) -> None:
+    """Print named rows of the same columns, as JSON or as a table."""
+    if as_json:
+        show_json(rows)
+        return
+    columns = list(next(iter(rows.values()))) if rows else []
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name, row in rows.items():
+        table.add_row(name, *(format_value(row[column]) for column in columns))
+    Console().print(table)
+
+
+def format_value(value: Any) -> str:
+    """Format a cell: thousands separated, floats to four digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -1,0 +1,210 @@
+"""Frozen, validated configuration; YAML in, YAML out. Knows nothing of torch.
+
+A recipe (``configs/*.yaml``) has five sections: ``encoder``, ``data``, ``model``, ``noise`` and ``training``. Every key
+has a default, so a recipe states only what it decides. An unknown key is an error that names the nearest valid one.
+"""
+
+import types
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from unembed.errors import ConfigError, did_you_mean
+from unembed.files import write_text
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+T = TypeVar("T", bound=_Section)
+
+
+class EncoderConfig(_Section):
+    """Which encoder made the vectors, and how it was asked."""
+
+    name: str = "all-MiniLM-L6-v2"
+    revision: str | None = None
+    prompt: str | None = None
+
+
+class DataConfig(_Section):
+    """Where the store lies and which part of it is used."""
+
+    store: Path = Path("work/store")
+    canvas_length: Positive = 32
+    validation_rows: Positive = 512
+
+
+class ReadoutConfig(_Section):
+    """The vocabulary prior read directly off the vector, fitted before the denoiser is trained."""
+
+    kind: Literal["none", "linear", "mlp"] = "linear"
+    ridge: Annotated[float, Field(gt=0.0)] = 0.1
+    """Penalty of the closed-form fit, per row of the store."""
+    rows: Positive = 400_000
+    """Rows of the store that the fit reads at most."""
+    bottleneck: Positive = 512
+    """Hidden width of the ``mlp`` readout, which is trained by gradient after the closed-form fit."""
+    steps: Positive = 2_000
+    batch_size: Positive = 512
+    learning_rate: Annotated[float, Field(gt=0.0)] = 1.5e-3
+
+
+class ModelConfig(_Section):
+    """The denoiser. ``embedding_dim`` and ``vocabulary_size`` are taken from the store when they are not given."""
+
+    embedding_dim: Positive | None = None
+    vocabulary_size: Positive | None = None
+    canvas_length: Positive | None = None
+    canvas: Literal["exact", "fixed"] = "exact"
+    """``exact``: as many positions as the text has tokens, a head on the vector says how many. ``fixed``: always
+    ``canvas_length`` positions, [EOS] and [PAD] are targets like any token (the paper's variant)."""
+    layers: Positive = 6
+    width: Positive = 384
+    heads: Positive = 12
+    feedforward: Positive = 1536
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    norm: Literal["pre", "post"] = "pre"
+    """``post`` is the layout of BERT-like encoders, needed to start from one."""
+    conditioning: Literal["adaln-zero", "adaln"] = "adaln-zero"
+    """``adaln``: scale and shift only (the paper's eq. 10). ``adaln-zero``: gates as well, all starting at zero."""
+    time_conditioning: bool = False
+    prefix_tokens: Count = 0
+    """Tokens made from the vector and put before the canvas, beside the modulation."""
+    initialise_from: str | None = None
+    """An encoder of the same width whose layers and embeddings the denoiser starts from."""
+    freeze_token_embeddings: bool = False
+    readout: ReadoutConfig = ReadoutConfig()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.initialise_from and self.norm != "post":
+            raise ValueError("initialise_from needs norm: post, the layout of the encoders that it can start from")
+        if self.freeze_token_embeddings and not self.initialise_from:
+            raise ValueError("freeze_token_embeddings needs initialise_from: random embeddings must not be frozen")
+        return self
+
+
+class NoiseConfig(_Section):
+    """The forward process: how much is masked at time t, and how the loss weighs it."""
+
+    schedule: Literal["linear", "loglinear"] = "linear"
+    weight: Literal["exact", "paper"] = "exact"
+    """``exact``: -alpha'(t) / (1 - alpha(t)), the ELBO's own. ``paper``: 1 / t whatever the schedule."""
+    minimum_time: Annotated[float, Field(gt=0.0, lt=1.0)] = 1e-3
+    full_mask_share: Share = 0.0
+    """Share of samples put at t = 1, where decoding starts. Above zero the loss is no longer the plain ELBO."""
+    pad_weight: Annotated[float, Field(ge=0.0)] = 0.1
+    """Weight of [PAD] targets in the ``fixed`` canvas."""
+
+
+class TrainingConfig(_Section):
+    """The optimisation, its length, and what is saved and measured on the way."""
+
+    output: Path = Path("work/run")
+    steps: Positive = 10_000
+    batch_size: Positive = 64
+    accumulation: Positive = 1
+    optimiser: Literal["adamw", "muon"] = "adamw"
+    learning_rate: Annotated[float, Field(gt=0.0)] = 5e-4
+    muon_learning_rate: Annotated[float, Field(gt=0.0)] = 0.02
+    """Learning rate of the hidden matrices under ``optimiser: muon``; everything else takes ``learning_rate``."""
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    betas: tuple[Share, Share] = (0.9, 0.98)
+    schedule: Literal["cosine", "wsd"] = "cosine"
+    """``wsd``: warm up, stay, decay over the last ``decay_share``: a longer run can go on from the stable part."""
+    warmup_steps: Count = 200
+    decay_share: Share = 0.2
+    final_learning_rate_share: Share = 0.05
+    gradient_clip: Annotated[float, Field(gt=0.0)] = 1.0
+    ema_decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.999
+    condition_dropout: Share = 0.1
+    """Share of samples trained without the vector: the unconditional branch that guidance needs."""
+    length_loss_weight: Annotated[float, Field(ge=0.0)] = 0.1
+    sampled_softmax: Count = 0
+    """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
+    frequent_tokens: Positive = 4096
+    seed: int = 0
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    compile: bool = False
+    data_workers: Count = 0
+    log_every: Positive = 20
+    validate_every: Positive = 500
+    free_running_rows: Count = 64
+    """Validation rows inverted from the all-masked canvas at each validation; 0 to skip."""
+    checkpoint_minutes: Annotated[float, Field(gt=0.0)] = 5.0
+    milestones: tuple[Positive, ...] = ()
+    """Steps after which a loadable inverter is kept for good."""
+    patience: Count = 0
+    """Validations without a better ELBO after which training stops early; 0 never stops early."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.warmup_steps >= self.steps:
+            raise ValueError(f"warmup_steps {self.warmup_steps} must be less than steps {self.steps}")
+        return self
+
+
+class Recipe(_Section):
+    """All that ``unembed train`` needs to know."""
+
+    encoder: EncoderConfig = EncoderConfig()
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    noise: NoiseConfig = NoiseConfig()
+    training: TrainingConfig = TrainingConfig()
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read and validate a recipe."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"Cannot read the recipe {path}: {error.strerror}.", "See configs/ for examples.") from error
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}", "See configs/ for examples.") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} holds no recipe.", f"Sections: {', '.join(Recipe.model_fields)}.")
+    return parse(Recipe, values, str(path))
+
+
+def parse(section: type[T], values: dict[str, Any], where: str) -> T:
+    """Validate ``values``; an error says which key of ``where`` is wrong and what was expected."""
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(section, dict(detail)) for detail in error.errors()]
+        raise ConfigError(f"{where} is not valid:\n  " + "\n  ".join(lines), "Mend these keys and run again.") from error
+
+
+def dump_recipe(recipe: Recipe, path: Path) -> None:
+    """Write a recipe as YAML, every key spelled out."""
+    write_text(path, yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+
+def _explain(section: type[_Section], detail: dict[str, Any]) -> str:
+    *parents, key = detail["loc"] or ("",)
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        for parent in parents:
+            section = _section_of(section.model_fields[str(parent)].annotation)
+        return f"{name}: unknown key; {did_you_mean(str(key), section.model_fields)}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{name}: {message} (got {detail['input']!r})" if not isinstance(detail["input"], dict) else f"{name}: {message}"
+
+
+def _section_of(annotation: Any) -> type[_Section]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(option for option in get_args(annotation) if option is not type(None))
+    return annotation  # type: ignore[no-any-return]

@@ -1,0 +1,41 @@
+"""What every encoder can do, and how it describes itself. Knows no concrete encoder."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from tokenizers import Tokenizer
+
+
+class EncoderDescription(BaseModel):
+    """All that decides which vector a text gets; recorded beside the vectors and in the checkpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    revision: str
+    dim: int
+    prompt: str | None
+    pooling: str
+    normalised: bool
+
+
+class Encoder(Protocol):
+    """Maps texts to vectors, exactly as the pipeline that fills a vector store would."""
+
+    @property
+    def description(self) -> EncoderDescription:
+        """Name, revision, dimension, prompt, pooling and normalisation."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """A tokenizer of its own, without padding or truncation."""
+        ...
+
+    def encode(
+        self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False
+    ) -> np.ndarray:
+        """Return one float32 row per sentence."""
+        ...

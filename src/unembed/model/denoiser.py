@@ -1,0 +1,215 @@
+"""The denoiser: a bidirectional transformer modulated by the vector through AdaLN. Sees token ids and vectors only.
+
+Shapes: B rows, T positions, W width, V the encoder's vocabulary. Reads top to bottom like the paper's section 3.3.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unembed.config import ModelConfig
+from unembed.store import CanvasVocabulary
+
+INITIAL_STD = 0.02
+
+
+class Modulation(NamedTuple):
+    """All that the vector says to the transformer. Computed once per vector, used in every pass."""
+
+    blocks: Tensor
+    """(B, layers, parts, W): scale and shift, and with AdaLN-Zero a gate, for attention and feed-forward."""
+    final: Tensor
+    """(B, 2, W): scale and shift of the last norm."""
+    prefix: Tensor
+    """(B, prefix_tokens, W): tokens put before the canvas."""
+
+    def rows(self, index: Tensor) -> "Modulation":
+        """Return the modulation of some rows."""
+        return Modulation(self.blocks[index], self.final[index], self.prefix[index])
+
+
+class Block(nn.Module):
+    """Self-attention and feed-forward, each with a modulated norm.
+
+    ``pre`` is DiT's layout: norm, modulate, sublayer, gate, add; the gate starts at zero, so the block starts as the
+    identity. ``post`` is BERT's: sublayer, gate, add, norm, modulate; there the modulation starts as one, so the block
+    starts as the pretrained layer that it was copied from.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.dropout = config.dropout
+        self.post = config.norm == "post"
+        self.gated = config.conditioning == "adaln-zero"
+        self.attention_in = nn.Linear(config.width, 3 * config.width)
+        self.attention_out = nn.Linear(config.width, config.width)
+        self.feedforward_in = nn.Linear(config.width, config.feedforward)
+        self.feedforward_out = nn.Linear(config.feedforward, config.width)
+        # Only the post layout has norms with weights of their own: they come with the pretrained layer.
+        self.attention_norm = nn.LayerNorm(config.width, eps=1e-12 if self.post else 1e-6, elementwise_affine=self.post)
+        self.feedforward_norm = nn.LayerNorm(
+            config.width, eps=1e-12 if self.post else 1e-6, elementwise_affine=self.post
+        )
+
+    def forward(self, hidden: Tensor, modulation: Tensor) -> Tensor:
+        """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W)."""
+        parts = modulation.unsqueeze(2).unbind(1)  # each (B, 1, W)
+        if self.gated:
+            scale_a, shift_a, gate_a, scale_f, shift_f, gate_f = parts
+        else:
+            (scale_a, shift_a, scale_f, shift_f), gate_a, gate_f = parts, None, None
+        if self.post:
+            hidden = modulate(self.attention_norm(self._add(hidden, self._attend(hidden), gate_a)), scale_a, shift_a)
+            return modulate(self.feedforward_norm(self._add(hidden, self._feed(hidden), gate_f)), scale_f, shift_f)
+        hidden = self._add(hidden, self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a)), gate_a)
+        return self._add(hidden, self._feed(modulate(self.feedforward_norm(hidden), scale_f, shift_f)), gate_f)
+
+    def _attend(self, hidden: Tensor) -> Tensor:
+        rows, positions, width = hidden.shape
+        joint = self.attention_in(hidden).view(rows, positions, 3, self.heads, width // self.heads)
+        query, key, value = joint.permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        return F.dropout(
+            self.attention_out(mixed.transpose(1, 2).reshape(rows, positions, width)), self.dropout, self.training
+        )
+
+    def _feed(self, hidden: Tensor) -> Tensor:
+        return F.dropout(self.feedforward_out(F.gelu(self.feedforward_in(hidden))), self.dropout, self.training)
+
+    def _add(self, hidden: Tensor, update: Tensor, gate: Tensor | None) -> Tensor:
+        if gate is None:
+            return hidden + update
+        return torch.addcmul(hidden, update, 1.0 + gate if self.post else gate)
+
+
+class Denoiser(nn.Module):
+    """Token ids with masks in, a hidden state per position out; a tied head turns hidden states into logits."""
+
+    def __init__(self, config: ModelConfig, vocabulary: CanvasVocabulary) -> None:
+        super().__init__()
+        assert config.embedding_dim is not None  # noqa: S101 - filled in by ConditionalMDLM
+        assert config.canvas_length is not None  # noqa: S101
+        self.config = config
+        self.vocabulary = vocabulary
+        width = config.width
+        self.token_embedding = nn.Embedding(vocabulary.size, width)
+        self.own_embedding = nn.Embedding(3, width)  # [EOS], [PAD], [MASK]
+        self.position_embedding = nn.Embedding(config.canvas_length, width)
+        # On an exact canvas the distance to the end tells a position how long the text is.
+        self.end_embedding = nn.Embedding(config.canvas_length, width) if config.canvas == "exact" else None
+        self.embedding_norm = nn.LayerNorm(width, eps=1e-12)
+
+        # Eq. 5: c = MLP(e). The null condition stands in for c where the vector is dropped.
+        self.condition_in = nn.Linear(config.embedding_dim, width)
+        self.condition_out = nn.Linear(width, width)
+        self.null_condition = nn.Parameter(torch.zeros(width))
+        parts = 6 if config.conditioning == "adaln-zero" else 4
+        self.modulation_parts = parts
+        # Eq. 7 for all layers in one product, and the last norm.
+        self.modulation = nn.Linear(width, (config.layers * parts + 2) * width)
+        self.prefix = nn.Linear(width, config.prefix_tokens * width) if config.prefix_tokens else None
+        if config.time_conditioning:  # Eq. 6
+            self.time_in = nn.Linear(width, width)
+            self.time_modulation = nn.Linear(width, (config.layers * parts + 2) * width)
+
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.final_norm = nn.LayerNorm(width, eps=1e-6, elementwise_affine=False)
+        self.head = nn.Linear(width, width)
+        self.head_norm = nn.LayerNorm(width, eps=1e-6)
+        self.output_bias = nn.Parameter(torch.zeros(self.outputs))
+        forbidden = torch.zeros(self.outputs)
+        forbidden[list(vocabulary.special)] = -math.inf
+        self.register_buffer("forbidden", forbidden, persistent=False)
+        self.forbidden: Tensor
+        self._initialise()
+
+    @property
+    def outputs(self) -> int:
+        """How many ids the head scores: never [MASK], and [EOS] and [PAD] on a fixed canvas only."""
+        return self.vocabulary.size + (2 if self.config.canvas == "fixed" else 0)
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=INITIAL_STD)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        if self.end_embedding is not None:
+            nn.init.zeros_(self.end_embedding.weight)
+        # Zero, so that the transformer starts unmodulated: with a zero gate (pre) or as the pretrained one (post).
+        nn.init.zeros_(self.modulation.weight)
+        if self.config.time_conditioning:
+            nn.init.zeros_(self.time_modulation.weight)
+        # The condition must not start small as well: a small random c times zero weights learns slowly.
+        nn.init.normal_(self.condition_in.weight, std=self.condition_in.in_features**-0.5)
+        nn.init.normal_(self.condition_out.weight, std=self.condition_out.in_features**-0.5)
+
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Modulation:
+        """Turn vectors of any norm into the modulation that every pass uses; ``dropped`` rows get the null condition."""
+        scaled = F.normalize(embeddings, dim=-1) * math.sqrt(embeddings.shape[-1])
+        c = self.condition_out(F.gelu(self.condition_in(scaled)))
+        if dropped is not None:
+            c = torch.where(dropped[:, None], self.null_condition.to(c.dtype), c)
+        blocks, final = self._split(self.modulation(F.silu(c)))
+        rows = len(c)
+        prefix = self.prefix(c).view(rows, -1, self.config.width) if self.prefix else c.new_zeros(rows, 0, c.shape[-1])
+        return Modulation(blocks, final, prefix)
+
+    def hidden(self, canvas: Tensor, modulation: Tensor | Modulation, time: Tensor | None = None) -> Tensor:
+        """Return the hidden state of every position: (B, T) ids in, (B, T, W) out."""
+        blocks, final, prefix = modulation
+        if self.config.time_conditioning:
+            if time is None:
+                raise ValueError("a model with time conditioning needs the time")
+            time_blocks, time_final = self._split(self._time_modulation(time.to(blocks.device)))
+            blocks, final = blocks + time_blocks, final + time_final  # Eq. 8 and 9
+        hidden = self._embed(canvas)
+        if prefix.shape[1]:
+            hidden = torch.cat([prefix.to(hidden.dtype), hidden], dim=1)
+        for number, block in enumerate(self.blocks):
+            hidden = block(hidden, blocks[:, number])
+        scale, shift = final.unsqueeze(2).unbind(1)
+        return modulate(self.final_norm(hidden[:, prefix.shape[1] :]), scale, shift)
+
+    def logits(self, hidden: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Score tokens for some hidden states: (M, W) to (M, outputs), or to (M, len(tokens)) for a choice of ids."""
+        features = self.head_norm(F.gelu(self.head(hidden)))
+        weight = self.token_embedding.weight
+        if self.config.canvas == "fixed":
+            weight = torch.cat([weight, self.own_embedding.weight[:2]])
+        bias = self.output_bias + self.forbidden
+        if tokens is not None:
+            weight, bias = weight[tokens], bias[tokens]
+        return F.linear(features, weight, bias)
+
+    def _embed(self, canvas: Tensor) -> Tensor:
+        positions = torch.arange(canvas.shape[1], device=canvas.device)
+        own = canvas >= self.vocabulary.size
+        tokens = self.token_embedding(canvas.masked_fill(own, 0))
+        ours = self.own_embedding((canvas - self.vocabulary.size).clamp(min=0))
+        hidden = torch.where(own[..., None], ours, tokens) + self.position_embedding(positions)
+        if self.end_embedding is not None:
+            hidden = hidden + self.end_embedding(positions.flip(0))
+        return F.dropout(self.embedding_norm(hidden), self.config.dropout, self.training)
+
+    def _time_modulation(self, time: Tensor) -> Tensor:
+        half = self.config.width // 2
+        frequencies = torch.exp(torch.arange(half, device=time.device) * (-math.log(10_000.0) / half))
+        angles = 1000.0 * time[:, None] * frequencies
+        features = F.pad(torch.cat([angles.cos(), angles.sin()], dim=-1), (0, self.config.width - 2 * half))
+        return self.time_modulation(F.silu(self.time_in(features)))  # type: ignore[no-any-return]
+
+    def _split(self, joint: Tensor) -> tuple[Tensor, Tensor]:
+        joint = joint.view(len(joint), -1, self.config.width)
+        blocks = joint[:, :-2].view(len(joint), self.config.layers, self.modulation_parts, self.config.width)
+        return blocks, joint[:, -2:]
+
+
+def modulate(normed: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Apply eq. 10: scale (around one) and shift a normed hidden state."""
+    return torch.addcmul(shift, normed, 1.0 + scale)

@@ -1,0 +1,107 @@
+"""The training objective: the continuous-time ELBO of masked diffusion, on masked positions only.
+
+Knows models, canvases and noise; nothing of stores, optimisers or devices.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unembed.config import TrainingConfig
+from unembed.model.mdlm import ConditionalMDLM
+from unembed.model.noise import NoiseSchedule
+
+
+class Noised(NamedTuple):
+    """A batch after the forward process: what is masked, and how much each row counts."""
+
+    times: Tensor
+    masks: Tensor
+    dropped: Tensor
+    candidates: "Candidates | None"
+
+
+class Candidates(NamedTuple):
+    """The ids among which a sampled softmax chooses."""
+
+    tokens: Tensor
+    correction: Tensor
+    """Added to the logits: a token drawn with probability p stands for 1 / p of its kind."""
+
+
+class Losses(NamedTuple):
+    """The terms of the loss, each a scalar."""
+
+    total: Tensor
+    elbo: Tensor
+    """Nats per token: a bound on the negative log-likelihood when the schedule's weight is exact."""
+    length: Tensor
+
+
+class Objective:
+    """Computes the loss of a batch. All randomness comes from one generator, on the CPU, in a fixed order."""
+
+    def __init__(self, noise: NoiseSchedule, training: TrainingConfig, token_counts: Tensor) -> None:
+        self.noise = noise
+        self.training = training
+        # The frequent tokens are always in the sampled softmax; the others stand in for one another.
+        order = token_counts.argsort(descending=True, stable=True)
+        self._frequent = order[: training.frequent_tokens]
+        self._outputs = len(token_counts)
+
+    def draw(self, tokens: Tensor, generator: torch.Generator) -> Noised:
+        """Draw times, masks, dropped conditions and the sampled softmax's candidates for a batch."""
+        rows, length = tokens.shape
+        times = self.noise.sample_times(rows, generator)
+        masks = self.noise.sample_masks(times, length, generator)
+        dropped = torch.rand(rows, generator=generator) < self.training.condition_dropout
+        candidates = self._draw_candidates(tokens[masks], generator) if self.training.sampled_softmax else None
+        return Noised(times, masks, dropped, candidates)
+
+    def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
+        """Return the losses of a batch: vectors (B, d) and full canvases (B, T)."""
+        times, masks, dropped, candidates = (
+            part.to(tokens.device) if isinstance(part, Tensor) else part for part in noised
+        )
+        canvas = tokens.masked_fill(masks, model.vocabulary.mask)
+        condition = model.condition(embeddings, dropped)
+        hidden = model.hidden(canvas, condition, times)
+        targets = tokens[masks]
+        if candidates is None:
+            entropies = cross_entropy(model.logits(hidden, masks, canvas, condition), targets)
+        else:
+            chosen = candidates.tokens.to(tokens.device)
+            logits = model.logits(hidden, masks, canvas, condition, chosen) + candidates.correction.to(tokens.device)
+            entropies = cross_entropy(logits, torch.searchsorted(chosen, targets))
+        rows = masks.nonzero()[:, 0]
+        # [PAD] outnumbers everything on a fixed canvas, and says little.
+        importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)
+        counted = torch.where(tokens == model.vocabulary.pad, self.noise.config.pad_weight, 1.0).sum()
+        elbo = (self.noise.weight(times)[rows] * importance * entropies).sum() / counted
+        if model.length_head is None:
+            return Losses(elbo, elbo, elbo.new_zeros(()))
+        length = F.cross_entropy(
+            model.length_logits(embeddings).float(), tokens.new_full((len(tokens),), tokens.shape[1] - 1)
+        )
+        return Losses(elbo + self.training.length_loss_weight * length, elbo, length)
+
+    def _draw_candidates(self, targets: Tensor, generator: torch.Generator) -> Candidates:
+        """Choose the frequent tokens, the batch's targets, and random others that stand for the rest."""
+        certain = torch.zeros(self._outputs, dtype=torch.bool)
+        certain[self._frequent] = True
+        certain[targets.cpu()] = True
+        rest = (~certain).nonzero()[:, 0]
+        drawn = rest[torch.randperm(len(rest), generator=generator)[: self.training.sampled_softmax]]
+        tokens = torch.cat([certain.nonzero()[:, 0], drawn])
+        correction = torch.zeros(len(tokens))
+        if len(drawn):
+            correction[-len(drawn) :] = torch.log(torch.tensor(len(rest) / len(drawn)))
+        tokens, order = tokens.sort()
+        return Candidates(tokens, correction[order])
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy per position, in float32 whatever the autocast."""
+    return F.cross_entropy(logits.float(), targets, reduction="none")

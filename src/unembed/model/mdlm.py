@@ -1,0 +1,124 @@
+"""The conditional masked diffusion language model: denoiser, readout and length head as one module.
+
+Sees token ids and vectors, never texts, files or HTTP. Training and decoding both go through ``condition``, ``hidden``
+and ``logits``; what depends on the vector alone is computed once, in ``condition``.
+"""
+
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from unembed.config import ModelConfig
+from unembed.errors import ConfigError
+from unembed.model.denoiser import Denoiser, Modulation
+from unembed.model.readout import Readout, scale_to_sphere
+from unembed.store import CanvasVocabulary, Manifest
+
+
+class Condition(NamedTuple):
+    """What a batch of vectors says: the modulation for the transformer, and the vocabulary prior."""
+
+    modulation: Modulation
+    prior: Tensor
+    """(B, outputs), or (B, 1) zeros without a readout."""
+
+    def rows(self, index: Tensor) -> "Condition":
+        """Return the condition of some rows."""
+        return Condition(self.modulation.rows(index), self.prior[index])
+
+
+class ConditionalMDLM(nn.Module):
+    """Recovers token ids from a vector."""
+
+    def __init__(self, config: ModelConfig, vocabulary: CanvasVocabulary) -> None:
+        super().__init__()
+        if config.embedding_dim is None or config.canvas_length is None or config.vocabulary_size != vocabulary.size:
+            raise ConfigError(
+                "The model's embedding_dim, canvas_length and vocabulary_size are not set.", "Use fit_config."
+            )
+        self.config = config
+        self.vocabulary = vocabulary
+        self.denoiser = Denoiser(config, vocabulary)
+        self.readout = Readout(config.readout, config.embedding_dim, self.denoiser.outputs)
+        self.prior_scale = nn.Parameter(torch.ones(()))
+        # A token's prior is lowered once the token stands on the canvas: "on a beach on a beach".
+        self.prior_damping = nn.Parameter(torch.zeros(()))
+        self.length_head = (
+            nn.Sequential(
+                nn.Linear(config.embedding_dim, config.width), nn.GELU(), nn.Linear(config.width, config.canvas_length)
+            )
+            if config.canvas == "exact"
+            else None
+        )
+
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Condition:
+        """Read all that the passes need off the vectors; ``dropped`` rows are treated as if there were no vector."""
+        return Condition(self.denoiser.condition(embeddings, dropped), self.readout(embeddings, dropped))
+
+    def hidden(self, canvas: Tensor, condition: Condition, time: Tensor | None = None) -> Tensor:
+        """Run the transformer over a canvas: (B, T) ids to (B, T, W)."""
+        return self.denoiser.hidden(canvas, condition.modulation, time)
+
+    def logits(
+        self,
+        hidden: Tensor,
+        where: Tensor,
+        canvas: Tensor,
+        condition: Condition,
+        tokens: Tensor | None = None,
+    ) -> Tensor:
+        """Score tokens at the positions that ``where`` marks, and nowhere else.
+
+        Args:
+            hidden: (B, T, W), from :meth:`hidden`.
+            where: (B, T), true at M positions.
+            canvas: (B, T), the ids that ``hidden`` was computed from.
+            condition: from :meth:`condition`.
+            tokens: the ids to score; all by default.
+
+        Returns:
+            (M, outputs) or (M, len(tokens)). [MASK] and special tokens cannot win: they have no score, or -inf.
+        """
+        logits = self.denoiser.logits(hidden[where], tokens)
+        if self.readout.config.kind == "none":
+            return logits
+        prior = self.prior_scale * condition.prior
+        revealed = canvas < self.vocabulary.size
+        lowered = self.prior_damping * revealed.to(prior.dtype)
+        prior = prior.scatter_add(1, canvas.masked_fill(~revealed, 0), -lowered)
+        if tokens is not None:
+            prior = prior[:, tokens]
+        return logits + prior[where.nonzero()[:, 0]]
+
+    def length_logits(self, embeddings: Tensor) -> Tensor:
+        """Score text lengths 1 ... canvas_length: (B, canvas_length). For exact canvases only."""
+        if self.length_head is None:
+            raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
+        return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
+
+    def trainable_parameters(self) -> int:
+        """Count the parameters that training changes."""
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+
+    @classmethod
+    def for_store(cls, config: ModelConfig, manifest: Manifest) -> Self:
+        """Build a model for a store, taking from its manifest what the config leaves open."""
+        return cls(fit_config(config, manifest), manifest.vocabulary)
+
+
+def fit_config(config: ModelConfig, manifest: Manifest) -> ModelConfig:
+    """Fill in what a config leaves to the store, and refuse one that contradicts it."""
+    facts = {
+        "embedding_dim": manifest.encoder.dim,
+        "vocabulary_size": manifest.vocabulary_size,
+        "canvas_length": manifest.canvas_length,
+    }
+    for key, fact in facts.items():
+        wanted = getattr(config, key)
+        if wanted is not None and wanted != fact:
+            raise ConfigError(
+                f"The recipe says model.{key}: {wanted}, the store has {fact}.",
+                f"Remove the key from the recipe, or embed the corpus again with the encoder that has {wanted}.",
+            )
+    return config.model_copy(update=facts)

@@ -1,0 +1,113 @@
+"""The readout: which tokens a vector speaks of, without their order. Knows nothing of canvases or transformers.
+
+A closed-form ridge regression from the vector to the bag of tokens takes seconds and already names many of a text's
+words. The denoiser adds it to its logits as a prior, computed once per vector; it is also usable alone.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unembed.config import ReadoutConfig
+
+# Below this the ridge estimate is noise; it also keeps the logarithm finite.
+MINIMUM_PROBABILITY = 1e-4
+
+
+class Readout(nn.Module):
+    """Maps vectors (B, d) to log-priors over the vocabulary (B, outputs)."""
+
+    def __init__(self, config: ReadoutConfig, embedding_dim: int, outputs: int) -> None:
+        super().__init__()
+        self.config = config
+        self.outputs = outputs
+        self.register_buffer("base", torch.full((outputs,), -math.log(outputs)))
+        self.base: Tensor
+        if config.kind == "linear":
+            self.linear = nn.Linear(embedding_dim, outputs)
+        elif config.kind == "mlp":
+            self.hidden = nn.Linear(embedding_dim, config.bottleneck)
+            self.out = nn.Linear(config.bottleneck, outputs)
+        self.requires_grad_(False)
+
+    def forward(self, embeddings: Tensor, dropped: Tensor | None = None) -> Tensor:
+        """Return the log-prior of each token given each vector; ``dropped`` rows get the base rates."""
+        if self.config.kind == "none":
+            return embeddings.new_zeros(len(embeddings), 1)
+        scaled = scale_to_sphere(embeddings)
+        if self.config.kind == "linear":
+            prior = self.linear(scaled).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
+        else:
+            prior = F.log_softmax(self.mlp_logits(scaled), dim=-1)
+        return prior if dropped is None else torch.where(dropped[:, None], self.base, prior)
+
+    def mlp_logits(self, scaled: Tensor) -> Tensor:
+        """Return the unnormalised log-prior of the ``mlp`` kind, for vectors already on the sphere."""
+        return self.out(F.gelu(self.hidden(scaled)))  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def fit(self, batches: Iterator[tuple[Tensor, Tensor]], ridge: float) -> None:
+        """Fit in closed form: base rates for every kind, and the ridge regression for ``linear``.
+
+        Args:
+            batches: pairs of vectors (n, d) and token ids (n, T); ids outside the vocabulary are padding.
+            ridge: penalty per row.
+        """
+        rows = 0
+        counts = torch.zeros(self.outputs, dtype=torch.float64)
+        gram: Tensor | None = None
+        moments: Tensor | None = None
+        for embeddings, tokens in batches:
+            bags = bag_of_tokens(tokens, self.outputs)
+            counts += torch.bincount(bags.indices()[1], minlength=self.outputs)
+            rows += len(tokens)
+            if self.config.kind != "linear":
+                continue
+            ones = embeddings.new_ones(len(embeddings), 1)
+            inputs = torch.cat([scale_to_sphere(embeddings), ones], dim=1)
+            update = torch.sparse.mm(bags.t(), inputs)  # (outputs, d + 1)
+            gram = inputs.T @ inputs if gram is None else gram + inputs.T @ inputs
+            moments = update if moments is None else moments + update
+        presence = (counts / max(rows, 1)).clamp(min=MINIMUM_PROBABILITY).float()
+        if self.config.kind == "linear" and gram is not None and moments is not None:
+            self.base.copy_(presence.log())
+            penalty = ridge * rows * torch.eye(len(gram), dtype=torch.float64)
+            penalty[-1, -1] = 0.0  # the intercept is not shrunk: it carries the base rate
+            solution = torch.linalg.solve(gram.double() + penalty, moments.T.double())  # (d + 1, outputs)
+            self.linear.weight.copy_(solution[:-1].T)
+            self.linear.bias.copy_(solution[-1])
+        else:
+            self.base.copy_((presence / presence.sum()).log())
+
+    def bag_loss(self, embeddings: Tensor, tokens: Tensor) -> Tensor:
+        """Cross-entropy of the ``mlp`` readout's softmax against the bag of tokens: what its training minimises."""
+        prior = F.log_softmax(self.mlp_logits(scale_to_sphere(embeddings)), dim=-1)
+        real = tokens < self.outputs
+        picked = prior.gather(1, tokens.masked_fill(~real, 0))
+        return -(picked * real).sum() / real.sum()
+
+
+def scale_to_sphere(embeddings: Tensor) -> Tensor:
+    """Scale vectors to the norm sqrt(d), so that their entries are of order one."""
+    return F.normalize(embeddings, dim=-1) * math.sqrt(embeddings.shape[-1])
+
+
+def bag_of_tokens(tokens: Tensor, outputs: int) -> Tensor:
+    """Return which tokens each row holds: a sparse (rows, outputs) matrix of zeros and ones."""
+    real = tokens < outputs
+    rows = torch.arange(len(tokens)).repeat_interleave(real.sum(1))
+    pairs = torch.unique(torch.stack([rows, tokens[real]]), dim=1)
+    values = torch.ones(pairs.shape[1])
+    return torch.sparse_coo_tensor(pairs, values, (len(tokens), outputs), is_coalesced=True)
+
+
+def bag_f1(prior: Tensor, tokens: Tensor, outputs: int) -> Tensor:
+    """Token F1 of the readout alone, set size known: of the k likeliest tokens, how many are among the text's k."""
+    scores = []
+    for row, ids in zip(prior, tokens, strict=True):
+        wanted = ids[ids < outputs].unique()
+        scores.append(torch.isin(row.topk(len(wanted)).indices, wanted).float().mean())
+    return torch.stack(scores).mean()

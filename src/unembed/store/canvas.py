@@ -1,0 +1,96 @@
+"""From text to the token ids on a canvas, and which ids a canvas may hold. Knows nothing of vectors or files."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+# A text that still changes after this many rounds of "read, write, read again" is left out.
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class CanvasVocabulary:
+    """The encoder's token ids, and three ids of our own behind them.
+
+    The encoder's own [MASK], [PAD] or end token may be a real token of somebody's text, so ours collide with none.
+    [MASK] comes last: a head that scores ``size + 2`` ids or fewer cannot give it.
+    """
+
+    size: int
+    special: tuple[int, ...] = ()
+    """Ids of the encoder's own special tokens: never stored, never emitted."""
+
+    @property
+    def eos(self) -> int:
+        """Ends a text on the fixed canvas."""
+        return self.size
+
+    @property
+    def pad(self) -> int:
+        """Fills the rest of a canvas."""
+        return self.size + 1
+
+    @property
+    def mask(self) -> int:
+        """A position not revealed yet."""
+        return self.size + 2
+
+    @property
+    def total(self) -> int:
+        """How many ids there are in all."""
+        return self.size + 3
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "CanvasVocabulary":
+        """Read the size and the special ids off an encoder's tokenizer."""
+        special = tuple(sorted(i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special))
+        return cls(size=tokenizer.get_vocab_size(with_added_tokens=True), special=special)
+
+
+def fit_to_canvas(
+    texts: Sequence[str], tokenizer: Tokenizer, length: int
+) -> tuple[list[list[int]], list[str], list[int]]:
+    """Cut texts to ``length`` tokens, such that reading the cut text again gives those very tokens.
+
+    A vector must be the vector of exactly what its tokens say. So the ids are decoded back to text, and that text is
+    what will be embedded; reading it must give the same ids. Most texts agree at once, a few after another round.
+    Special tokens, unknown characters among them, are dropped first: no text says them.
+
+    Returns:
+        The ids, the texts that they say, and which inputs they come from. Inputs that are empty on the canvas or do
+        not settle are left out.
+    """
+    special = set(CanvasVocabulary.of(tokenizer).special)
+    pending = list(range(len(texts)))
+    reading = list(texts)
+    settled: dict[int, tuple[list[int], str]] = {}
+    previous: dict[int, list[int]] = {}
+    for _ in range(_ROUNDS):
+        encodings = tokenizer.encode_batch(reading, add_special_tokens=False)
+        cut = [[i for i in encoding.ids if i not in special][:length] for encoding in encodings]
+        said = tokenizer.decode_batch(cut)
+        again = []
+        for row, ids, read, text in zip(pending, cut, reading, said, strict=True):
+            if not ids or not text.strip():
+                continue
+            if previous.get(row) == ids:
+                settled[row] = (ids, read)
+            else:
+                previous[row] = ids
+                again.append((row, text))
+        pending = [row for row, _ in again]
+        reading = [text for _, text in again]
+        if not pending:
+            break
+    rows = sorted(settled)
+    return [settled[row][0] for row in rows], [settled[row][1] for row in rows], rows
+
+
+def tokenizer_hash(tokenizer: Tokenizer) -> str:
+    """Identify a tokenizer by what it does: its serialised form without padding and truncation."""
+    plain = Tokenizer.from_str(tokenizer.to_str())
+    plain.no_padding()
+    plain.no_truncation()
+    return hashlib.sha256(plain.to_str().encode()).hexdigest()[:16]

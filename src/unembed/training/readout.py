@@ -1,0 +1,79 @@
+"""The first stage of training: fit the readout on the store, before the denoiser sees a single batch."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unembed.model import ConditionalMDLM
+from unembed.model.readout import bag_f1
+from unembed.store import Store
+
+_CHUNK = 8192
+_VALIDATION_ROWS = 512
+
+
+def count_tokens(store: Store, outputs: int) -> Tensor:
+    """Count how often each id stands in a store."""
+    counts = np.zeros(store.manifest.vocabulary.total, dtype=np.int64)
+    for start in range(0, len(store), _CHUNK):
+        tokens = store.tokens(np.arange(start, min(start + _CHUNK, len(store))))
+        counts += np.bincount(tokens.ravel(), minlength=len(counts))
+    return torch.from_numpy(counts[:outputs])
+
+
+def fit_readout(
+    model: ConditionalMDLM,
+    store: Store,
+    validation: Store,
+    seed: int,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, float]:
+    """Fit the readout and return ``readout_f1``, its token F1 on held-out rows with the set size known."""
+    config = model.config.readout
+    if config.kind == "none":
+        return {}
+    chosen = np.random.default_rng(seed).permutation(len(store))[: config.rows]
+
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        for start in range(0, len(chosen), _CHUNK):
+            rows = np.sort(chosen[start : start + _CHUNK])
+            yield torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows))
+            if on_progress:
+                on_progress("Fitting the readout", min(start + _CHUNK, len(chosen)), len(chosen))
+
+    device = next(model.parameters()).device
+    model.readout.cpu().fit(batches(), config.ridge)
+    model.readout.to(device)
+    if config.kind == "mlp":
+        _train(model, store, seed, on_progress)
+    rows = np.arange(min(_VALIDATION_ROWS, len(validation)))
+    prior = model.readout(torch.from_numpy(validation.embeddings(rows)).to(device)).cpu()
+    return {"readout_f1": float(bag_f1(prior, torch.from_numpy(validation.tokens(rows)), model.readout.outputs))}
+
+
+def _train(
+    model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None
+) -> None:
+    """Train the ``mlp`` readout by gradient, from its base rates; then freeze it."""
+    readout, config = model.readout, model.config.readout
+    device = next(model.parameters()).device
+    readout.requires_grad_(True)
+    with torch.no_grad():
+        readout.out.bias.copy_(readout.base)
+        readout.out.weight.mul_(0.1)
+    optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.05)
+    random = np.random.default_rng(seed)
+    for step in range(config.steps):
+        rows = np.sort(random.integers(0, len(store), config.batch_size))
+        embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
+        loss = readout.bag_loss(embeddings, torch.from_numpy(store.tokens(rows)).to(device))
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        optimiser.zero_grad()
+        schedule.step()
+        if on_progress:
+            on_progress("Training the readout", step + 1, config.steps)
+    readout.requires_grad_(False)

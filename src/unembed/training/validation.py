@@ -1,0 +1,69 @@
+"""Teacher-forced measures on held-out rows, with the same masks every time. Knows no decoding.
+
+``masked_accuracy@r`` is the accuracy at positions masked at rate r while the rest of the true text is visible. It is
+not the accuracy of an inversion, which sees none of the text.
+"""
+
+import numpy as np
+import torch
+
+from unembed.config import TrainingConfig
+from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
+from unembed.store import Store
+from unembed.training.batches import BatchPlan, load_batch, step_generator
+
+MASK_RATES = (0.1, 0.5, 0.9)
+_SEED = 20_240_229
+_BATCH = 64
+
+
+def validation_rows(store: Store, count: int) -> np.ndarray:
+    """Choose the rows that every validation uses."""
+    chosen = np.random.default_rng(_SEED).permutation(len(store))[:count]
+    return np.sort(chosen)
+
+
+class Validation:
+    """Measures a model on fixed rows under fixed masks, always with the full vocabulary and the whole condition."""
+
+    def __init__(self, store: Store, rows: np.ndarray, noise: NoiseSchedule, training: TrainingConfig) -> None:
+        self.store = store
+        self.rows = rows
+        plain = training.model_copy(update={"sampled_softmax": 0, "condition_dropout": 0.0})
+        self._objective = Objective(noise, plain, torch.zeros(store.manifest.vocabulary.total))
+
+    @torch.no_grad()
+    def __call__(self, model: ConditionalMDLM) -> dict[str, float]:
+        """Return the ELBO in nats per token, masked accuracies, and how often the length head is right."""
+        device = next(model.parameters()).device
+        exact = model.config.canvas == "exact"
+        plan = BatchPlan(self.store.lengths[self.rows], _BATCH, _SEED, one_length=exact)
+        sums: dict[str, float] = {}
+        counts: dict[str, float] = {}
+
+        def add(name: str, value: float, count: float) -> None:
+            sums[name] = sums.get(name, 0.0) + value
+            counts[name] = counts.get(name, 0.0) + count
+
+        for number in range(plan.per_epoch):
+            rows = self.rows[plan.rows(number)]
+            embeddings, tokens = (part.to(device) for part in load_batch(self.store, rows, exact=exact))
+            generator = step_generator(_SEED, number, 0)
+            losses = self._objective(model, embeddings, tokens, self._objective.draw(tokens, generator))
+            real = float((tokens != model.vocabulary.pad).sum())
+            add("elbo", float(losses.elbo) * real, real)
+            if exact:
+                guessed = model.length_logits(embeddings).argmax(1) + 1
+                add("length_accuracy", float((guessed == tokens.shape[1]).sum()), len(rows))
+            condition = model.condition(embeddings)
+            draws = torch.rand(tokens.shape, generator=generator).to(device)
+            for rate in MASK_RATES:
+                masked = max(1, round(rate * tokens.shape[1]))
+                masks = draws.argsort(1).argsort(1) < masked
+                canvas = tokens.masked_fill(masks, model.vocabulary.mask)
+                times = torch.full((len(rows),), self._objective.noise.time_of(masked / tokens.shape[1]), device=device)
+                logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
+                targets = tokens[masks]
+                counted = targets != model.vocabulary.pad
+                add(f"masked_accuracy@{rate}", float((logits.argmax(1) == targets)[counted].sum()), float(counted.sum()))
+        return {name: sums[name] / max(counts[name], 1.0) for name in sums}
