@@ -185,7 +185,9 @@ def parse(section: type[T], values: dict[str, Any], where: str) -> T:
         return section.model_validate(values)
     except ValidationError as error:
         lines = [_explain(section, dict(detail)) for detail in error.errors()]
-        raise ConfigError(f"{where} is not valid:\n  " + "\n  ".join(lines), "Mend these keys and run again.") from error
+        raise ConfigError(
+            f"{where} is not valid:\n  " + "\n  ".join(lines), "Mend these keys and run again."
+        ) from error
 
 
 def dump_recipe(recipe: Recipe, path: Path) -> None:
@@ -201,7 +203,11 @@ def _explain(section: type[_Section], detail: dict[str, Any]) -> str:
             section = _section_of(section.model_fields[str(parent)].annotation)
         return f"{name}: unknown key; {did_you_mean(str(key), section.model_fields)}"
     message = detail["msg"].removeprefix("Value error, ")
-    return f"{name}: {message} (got {detail['input']!r})" if not isinstance(detail["input"], dict) else f"{name}: {message}"
+    return (
+        f"{name}: {message} (got {detail['input']!r})"
+        if not isinstance(detail["input"], dict)
+        else f"{name}: {message}"
+    )
 
 
 def _section_of(annotation: Any) -> type[_Section]:

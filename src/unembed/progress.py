@@ -37,3 +37,15 @@ def track(counts: Iterable[int], *, total: int, label: str, disable: bool = Fals
         for count in counts:
             progress.advance(task, count)
             yield count
+
+
+def make_training_progress() -> Progress:
+    """Return the display of a training run: stage, steps, figures, time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

@@ -10,7 +10,9 @@ import typer
 
 from unembed._version import __version__
 from unembed.cli.embed import embed
+from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
+from unembed.cli.train import train
 from unembed.errors import UnembedError
 
 app = typer.Typer(
@@ -37,7 +39,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed):
+for command in (prepare, embed, train, invert):
     app.command()(command)
 
 

@@ -34,8 +34,6 @@ class Encoder(Protocol):
         """A tokenizer of its own, without padding or truncation."""
         ...
 
-    def encode(
-        self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False
-    ) -> np.ndarray:
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
         ...

@@ -56,7 +56,7 @@ def load_encoder(
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise EncoderError(
             f"Unknown encoder '{name}': no packaged encoder, no folder and no hub id (organisation/model).",
-            did_you_mean(name, _PACKAGED).capitalize(),
+            f"Packaged: {did_you_mean(name, _PACKAGED)}",
         )
     return SentenceTransformerEncoder(name, name=name, revision=revision, prompt=prompt, device=device)
 

@@ -65,9 +65,7 @@ class SentenceTransformerEncoder:
         """A copy of the encoder's tokenizer, without padding or truncation."""
         return Tokenizer.from_str(self._tokenizer.to_str())
 
-    def encode(
-        self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False
-    ) -> np.ndarray:
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
         if not self._own_batches:
             return np.asarray(

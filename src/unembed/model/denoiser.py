@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unembed.config import ModelConfig
+from unembed.model.readout import scale_to_sphere
 from unembed.store import CanvasVocabulary
 
 INITIAL_STD = 0.02
@@ -92,8 +93,8 @@ class Denoiser(nn.Module):
 
     def __init__(self, config: ModelConfig, vocabulary: CanvasVocabulary) -> None:
         super().__init__()
-        assert config.embedding_dim is not None  # noqa: S101 - filled in by ConditionalMDLM
-        assert config.canvas_length is not None  # noqa: S101
+        assert config.embedding_dim is not None
+        assert config.canvas_length is not None
         self.config = config
         self.vocabulary = vocabulary
         width = config.width
@@ -150,9 +151,8 @@ class Denoiser(nn.Module):
         nn.init.normal_(self.condition_out.weight, std=self.condition_out.in_features**-0.5)
 
     def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Modulation:
-        """Turn vectors of any norm into the modulation that every pass uses; ``dropped`` rows get the null condition."""
-        scaled = F.normalize(embeddings, dim=-1) * math.sqrt(embeddings.shape[-1])
-        c = self.condition_out(F.gelu(self.condition_in(scaled)))
+        """Turn vectors of any norm into the modulation of every pass; ``dropped`` rows get the null condition."""
+        c = self.condition_out(F.gelu(self.condition_in(scale_to_sphere(embeddings))))
         if dropped is not None:
             c = torch.where(dropped[:, None], self.null_condition.to(c.dtype), c)
         blocks, final = self._split(self.modulation(F.silu(c)))
@@ -160,7 +160,7 @@ class Denoiser(nn.Module):
         prefix = self.prefix(c).view(rows, -1, self.config.width) if self.prefix else c.new_zeros(rows, 0, c.shape[-1])
         return Modulation(blocks, final, prefix)
 
-    def hidden(self, canvas: Tensor, modulation: Tensor | Modulation, time: Tensor | None = None) -> Tensor:
+    def hidden(self, canvas: Tensor, modulation: Modulation, time: Tensor | None = None) -> Tensor:
         """Return the hidden state of every position: (B, T) ids in, (B, T, W) out."""
         blocks, final, prefix = modulation
         if self.config.time_conditioning:

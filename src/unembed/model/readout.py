@@ -101,7 +101,7 @@ def bag_of_tokens(tokens: Tensor, outputs: int) -> Tensor:
     rows = torch.arange(len(tokens)).repeat_interleave(real.sum(1))
     pairs = torch.unique(torch.stack([rows, tokens[real]]), dim=1)
     values = torch.ones(pairs.shape[1])
-    return torch.sparse_coo_tensor(pairs, values, (len(tokens), outputs), is_coalesced=True)
+    return torch.sparse_coo_tensor(pairs, values, (len(tokens), outputs), is_coalesced=True, check_invariants=False)
 
 
 def bag_f1(prior: Tensor, tokens: Tensor, outputs: int) -> Tensor:

@@ -19,8 +19,8 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)
 class Muon(Optimizer):
     """Momentum, orthogonalised: each update of a matrix has all its singular values near one.
 
-    ``torch.optim.Muon`` iterates in bfloat16, which CPUs without it emulate some fifty times slower. Here the
-    iteration runs in bfloat16 on accelerators and in float32 on a CPU, and matrices of one shape go through it together.
+    ``torch.optim.Muon`` iterates in bfloat16, which CPUs without it emulate some fifty times slower. Here the iteration
+    runs in bfloat16 on accelerators and in float32 on a CPU, and matrices of one shape go through it together.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Muon(Optimizer):
                     parameter.add_(update.to(parameter.dtype), alpha=-rate)
 
     def _momentum(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
-        assert parameter.grad is not None  # noqa: S101 - chosen by step()
+        assert parameter.grad is not None
         buffer = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
         buffer.lerp_(parameter.grad, 1.0 - group["momentum"])
         return torch.lerp(parameter.grad, buffer, group["momentum"])

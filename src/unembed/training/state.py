@@ -33,7 +33,9 @@ def save_state(
                 else:
                     scalars[key] = value
     with atomic_folder(run / _FOLDER) as folder:
-        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, folder / _TENSORS)
+        save_file(
+            {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, folder / _TENSORS
+        )
         write_json(folder / _FACTS, {"facts": facts, "scalars": scalars})
 
 

@@ -65,5 +65,7 @@ class Validation:
                 logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
                 targets = tokens[masks]
                 counted = targets != model.vocabulary.pad
-                add(f"masked_accuracy@{rate}", float((logits.argmax(1) == targets)[counted].sum()), float(counted.sum()))
+                add(
+                    f"masked_accuracy@{rate}", float((logits.argmax(1) == targets)[counted].sum()), float(counted.sum())
+                )
         return {name: sums[name] / max(counts[name], 1.0) for name in sums}

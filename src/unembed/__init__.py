@@ -1,0 +1,32 @@
+"""Read the text back out of an embedding vector.
+
+>>> from unembed import Inverter, load_encoder
+>>> inverter = Inverter.from_pretrained("work/run/best")
+>>> inverter.invert_text(["Embeddings are not anonymous."], encoder=load_encoder())
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from unembed._version import __version__
+
+if TYPE_CHECKING:
+    from unembed.encoders import Encoder, load_encoder
+    from unembed.inverter import Inversion, Inverter
+
+__all__ = ["Encoder", "Inversion", "Inverter", "__version__", "load_encoder"]
+
+_HOMES = {
+    "Encoder": "unembed.encoders",
+    "Inversion": "unembed.inverter",
+    "Inverter": "unembed.inverter",
+    "load_encoder": "unembed.encoders",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names when they are first used: torch takes seconds, ``unembed --version`` must not."""
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'unembed' has no attribute '{name}'")

@@ -1,0 +1,13 @@
+"""A trained model on disk: ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card."""
+
+from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, save_checkpoint
+from unembed.checkpoint.hub import fetch_checkpoint, push_checkpoint
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointInfo",
+    "fetch_checkpoint",
+    "load_checkpoint",
+    "push_checkpoint",
+    "save_checkpoint",
+]

@@ -1,0 +1,67 @@
+"""The model card: made from the facts of a checkpoint, nothing added by hand."""
+
+from typing import Any
+
+from torch import nn
+
+_EXPLAINED = {
+    "token_accuracy": "free-running, from the all-masked canvas",
+    "elbo": "nats per token",
+    "length_accuracy": "length head, exactly right",
+    "readout_f1": "bag of tokens read off the vector, set size known",
+}
+
+
+def model_card(info: dict[str, Any], model: nn.Module) -> str:
+    """Return the card as Markdown with the hub's metadata on top."""
+    encoder = info["encoder"]
+    metrics = info["metrics"]
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    lines = [
+        "---",
+        "library_name: unembed",
+        "license: apache-2.0",
+        "tags: [embedding-inversion, masked-diffusion, privacy]",
+        "---",
+        "",
+        f"# An inverter for {encoder['name']}",
+        "",
+        f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` "
+        f"(revision `{encoder['revision']}`, {encoder['pooling']} pooling, "
+        f"{'normalised' if encoder['normalised'] else 'not normalised'}, prompt: {encoder['prompt'] or 'none'}).",
+        f"A conditional masked diffusion language model of {parameters / 1e6:.1f}M parameters, "
+        f"canvas of up to {info['model']['canvas_length']} tokens, trained with unembed {info['unembed_version']} "
+        f"on {info['training_rows']:,} texts.",
+        "",
+        "```python",
+        "from unembed import Inverter",
+        "",
+        'inverter = Inverter.from_pretrained("path or hub id of this folder")',
+        "print(inverter.invert(vectors)[0].text)",
+        "```",
+        "",
+        "## Measured during training, on held-out rows",
+        "",
+    ]
+    measured = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+    if measured:
+        lines += ["| measure | value | |", "|---|---|---|"]
+        for name, value in measured.items():
+            note = _EXPLAINED.get(name, "teacher-forced" if name.startswith("masked_accuracy") else "")
+            lines.append(
+                f"| {name} | {value:,.4g} | {note} |"
+                if isinstance(value, float)
+                else f"| {name} | {value:,} | {note} |"
+            )
+    else:
+        lines.append("Nothing was measured.")
+    lines += [
+        "",
+        "## Use",
+        "",
+        "For finding out what a leaked vector gives away, on vectors that you may examine. The output is a guess: "
+        "names, numbers and word order are often wrong. Texts are recovered in the encoder's own normal form (lower "
+        "case for an uncased tokenizer).",
+        "",
+    ]
+    return "\n".join(lines)

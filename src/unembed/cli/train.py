@@ -1,0 +1,121 @@
+"""``unembed train``: a store becomes an inverter. Joins the loop with decoding, checkpoints and the display."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from unembed.config import Recipe
+    from unembed.training import Hooks
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="A recipe, for example configs/tiny.yaml.")],
+    store: Annotated[Path | None, typer.Option(help="Use this store instead of the recipe's data.store.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of the recipe's training.output.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the state of a stopped run.")] = False,
+    max_minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop after so many minutes; the state is saved.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Use this seed instead of the recipe's.")] = None,
+    device: Annotated[str, typer.Option(help="auto or cpu.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Train an inverter; Ctrl-C or SIGTERM saves the state and ends cleanly.
+
+    Example: unembed train configs/tiny.yaml --max-minutes 2
+    """
+    from unembed.cli.output import show_json, show_result
+    from unembed.config import load_recipe
+    from unembed.errors import require_extra
+    from unembed.progress import make_training_progress
+
+    require_extra("train", "accelerate")
+    from unembed.training import train as run
+
+    recipe = load_recipe(config)
+    data = {"store": store} if store else {}
+    training = {key: value for key, value in (("output", output), ("seed", seed)) if value is not None}
+    recipe = recipe.model_copy(
+        update={
+            "data": recipe.data.model_copy(update=data),
+            "training": recipe.training.model_copy(update=training),
+        }
+    )
+    with make_training_progress() as progress:
+        task = progress.add_task("Reading the store", total=None, figures="")
+        outcome = run(
+            recipe, resume=resume, max_minutes=max_minutes, device=device, hooks=_hooks(recipe, progress, task)
+        )
+    folder = recipe.training.output
+    if as_json:
+        show_json({"step": outcome.step, "ended": outcome.reason, "output": str(folder), "metrics": outcome.metrics})
+        return
+    rows = {name: {"validation": value} for name, value in outcome.metrics.items()}
+    show_result(rows, title=f"Step {outcome.step:,}, {_REASONS[outcome.reason]}", as_json=False)
+    typer.echo(f"Inverter: {folder / 'best'}   curves: {folder / 'curves.png'}", err=True)
+
+
+_REASONS = {
+    "finished": "all steps done",
+    "time": "time is up (go on with --resume)",
+    "interrupted": "interrupted (go on with --resume)",
+    "patience": "no better for long enough",
+}
+
+
+def _hooks(recipe: "Recipe", progress: "Progress", task: "TaskID") -> "Hooks":
+    from typing import Any
+
+    import numpy as np
+
+    from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
+    from unembed.evaluation import measure_free_running
+    from unembed.model import ConditionalMDLM, NoiseSchedule
+    from unembed.store import Store
+    from unembed.training import Hooks
+
+    noise = NoiseSchedule(recipe.noise)
+    store = Store(recipe.data.store / "train")
+
+    def export(folder: Path, model: ConditionalMDLM, metrics: dict[str, Any]) -> None:
+        manifest = store.manifest
+        info = CheckpointInfo(
+            encoder=manifest.encoder,
+            model=model.config,
+            noise=recipe.noise,
+            special_ids=manifest.special_ids,
+            tokenizer_hash=manifest.tokenizer_hash,
+            training_rows=manifest.rows,
+            metrics=metrics,
+        )
+        save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
+
+    def free_running(model: ConditionalMDLM, rows_of: Store, rows: np.ndarray) -> dict[str, float]:
+        return measure_free_running(model, noise, rows_of, rows)
+
+    latest: dict[str, float] = {}
+
+    def on_step(step: int, steps: int, figures: dict[str, float]) -> None:
+        latest["loss"] = 0.95 * latest.get("loss", figures["elbo"]) + 0.05 * figures["elbo"]
+        speed = figures["samples_per_second"]
+        latest["speed"] = 0.9 * latest.get("speed", speed) + 0.1 * speed
+        shown = f"loss {latest['loss']:.3f}  {latest['speed']:,.0f} samples/s"
+        if "accuracy" in latest:
+            shown += f"  token accuracy {latest['accuracy']:.1%}"
+        progress.update(task, description="Training", completed=step, total=steps, figures=shown)
+
+    def on_validation(metrics: dict[str, float]) -> None:
+        latest["accuracy"] = metrics.get("token_accuracy", metrics["masked_accuracy@0.5"])
+
+    def on_stage(label: str, done: int, total: int) -> None:
+        progress.update(task, description=label, completed=done, total=total, figures="")
+
+    return Hooks(
+        export=export, free_running=free_running, on_stage=on_stage, on_step=on_step, on_validation=on_validation
+    )

@@ -1,0 +1,75 @@
+"""One text in, clean text or sentences out. Knows nothing of where texts come from."""
+
+import re
+import unicodedata
+
+# A capital follows these within a sentence. Where a small letter follows, no list is needed.
+_ABBREVIATION = re.compile(
+    r"adm|brig|capt|cf|cmdr|col|dra?|e\.g|gen|gov|hon|i\.e|jr|lt|maj|messrs|mlle|mme|mrs?|ms|mt|pres|prof|rep|rev|sen|sgt"
+    r"|sra?|st|vs",
+    re.IGNORECASE,
+)
+# A number follows these; without one, they end a sentence as other words do ("He said no.").
+_BEFORE_NUMBER = re.compile(
+    r"approx|art|bd|ca|ch|eqs?|figs?|nos?|nr|op|pp?|sec|vols?|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec",
+    re.IGNORECASE,
+)
+_INITIALS = re.compile(r"[A-HJ-ZÀ-Þ]|(?:[^\W\d_]\.)+[^\W\d_]")
+_ENDINGS = re.compile(
+    r"""
+    (?P<western> [.!?…؟।]+ ) ["'”’»)\]]* (?=\s)     # before white space only, so that 3.14 and example.org stay whole
+    | [。！？｡]+ [」』”’）》]*                         # Chinese and Japanese put no space between sentences
+    """,
+    re.VERBOSE,
+)
+_OPENING = "\"'“‘«([¿¡"
+_LONGEST_WORD = 40
+
+
+def clean(text: str) -> str:
+    """Return the text in Unicode NFC, without invisible characters, on one line with single spaces.
+
+    Control, zero-width and other unprintable characters go, as the tokenizers of the BERT family drop them too: what
+    the encoder never saw, no vector can give back. All white space, line breaks included, becomes a single space.
+    """
+    if not text.isprintable():
+        text = "".join(character for character in text if character.isprintable() or character.isspace())
+    # After the removal, since an accent may now stand beside its letter.
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a clean text into its sentences, by rule.
+
+    A sentence ends at ``.``, ``!``, ``?`` or ``…`` (with the quotes and brackets that close after it) before white
+    space, or at ``。``, ``！``, ``？`` anywhere; not where a small letter goes on, and not after an abbreviation, an
+    initial, or the number of a list item. Nothing but the white space between sentences is lost.
+    """
+    sentences = []
+    start = 0
+    for ending in _ENDINGS.finditer(text):
+        if _ends_sentence(text, start, ending):
+            sentences.append(text[start : ending.end()].strip())
+            start = ending.end()
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
+
+
+def _ends_sentence(text: str, start: int, ending: re.Match[str]) -> bool:
+    mark = ending["western"]
+    if mark is None:
+        return True
+    following = text[ending.end() : ending.end() + 4].lstrip(f" {_OPENING}")
+    if following[:1].islower():
+        return False
+    if mark != ".":
+        return True
+    # Only the end of the sentence so far: a text of abbreviations alone would otherwise take quadratic time.
+    before = text[max(start, ending.start() - _LONGEST_WORD) : ending.start()].split()
+    word = before[-1].lstrip(_OPENING) if before else ""
+    return not (
+        _ABBREVIATION.fullmatch(word)
+        or (_BEFORE_NUMBER.fullmatch(word) and following[:1].isdecimal())
+        or _INITIALS.fullmatch(word)  # J. Smith, U.S. Senate
+        or (word.isdecimal() and before == [word])  # 1. First item
+    )
