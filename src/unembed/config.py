@@ -100,11 +100,20 @@ class NoiseConfig(_Section):
     schedule: Literal["linear", "loglinear"] = "linear"
     weight: Literal["exact", "paper"] = "exact"
     """``exact``: -alpha'(t) / (1 - alpha(t)), the ELBO's own. ``paper``: 1 / t whatever the schedule."""
+    masking: Literal["independent", "count"] = "independent"
+    """``independent``: each position is masked by itself, as the forward process says. ``count``: exactly the share t of
+    the positions, rounded up; the same bound with less variance, for the linear schedule only."""
     minimum_time: Annotated[float, Field(gt=0.0, lt=1.0)] = 1e-3
     full_mask_share: Share = 0.0
     """Share of samples put at t = 1, where decoding starts. Above zero the loss is no longer the plain ELBO."""
     pad_weight: Annotated[float, Field(ge=0.0)] = 0.1
     """Weight of [PAD] targets in the ``fixed`` canvas."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.masking == "count" and self.schedule != "linear":
+            raise ValueError("masking: count needs schedule: linear, whose mask rate is the time itself")
+        return self
 
 
 class TrainingConfig(_Section):
@@ -134,7 +143,8 @@ class TrainingConfig(_Section):
     """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
     seed: int = 0
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """``auto``: bf16 where the device computes in it, else fp32."""
     compile: bool = False
     data_workers: Count = 0
     log_every: Positive = 20

@@ -65,5 +65,5 @@ def _by_length(model: ConditionalMDLM, embeddings: Tensor, lengths: Tensor | Non
         return
     if lengths is None:
         lengths = model.length_logits(embeddings).argmax(1) + 1
-    for length in lengths.unique().tolist():
+    for length in sorted(set(lengths.tolist())):
         yield (lengths == length).nonzero()[:, 0], int(length)

@@ -22,6 +22,13 @@ class Noised(NamedTuple):
     dropped: Tensor
     candidates: "Candidates | None"
 
+    def to(self, device: torch.device) -> "Noised":
+        """Move all tensors to a device."""
+        candidates = self.candidates
+        if candidates is not None:
+            candidates = Candidates(candidates.tokens.to(device), candidates.correction.to(device))
+        return Noised(self.times.to(device), self.masks.to(device), self.dropped.to(device), candidates)
+
 
 class Candidates(NamedTuple):
     """The ids among which a sampled softmax chooses."""
@@ -54,17 +61,14 @@ class Objective:
     def draw(self, tokens: Tensor, generator: torch.Generator) -> Noised:
         """Draw times, masks, dropped conditions and the sampled softmax's candidates for a batch."""
         rows, length = tokens.shape
-        times = self.noise.sample_times(rows, generator)
-        masks = self.noise.sample_masks(times, length, generator)
+        times, masks = self.noise.sample(rows, length, generator)
         dropped = torch.rand(rows, generator=generator) < self.training.condition_dropout
         candidates = self._draw_candidates(tokens[masks], generator) if self.training.sampled_softmax else None
         return Noised(times, masks, dropped, candidates)
 
     def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
         """Return the losses of a batch: vectors (B, d) and full canvases (B, T)."""
-        times, masks, dropped, candidates = (
-            part.to(tokens.device) if isinstance(part, Tensor) else part for part in noised
-        )
+        times, masks, dropped, candidates = noised.to(tokens.device)
         canvas = tokens.masked_fill(masks, model.vocabulary.mask)
         condition = model.condition(embeddings, dropped)
         hidden = model.hidden(canvas, condition, times)
@@ -72,9 +76,8 @@ class Objective:
         if candidates is None:
             entropies = cross_entropy(model.logits(hidden, masks, canvas, condition), targets)
         else:
-            chosen = candidates.tokens.to(tokens.device)
-            logits = model.logits(hidden, masks, canvas, condition, chosen) + candidates.correction.to(tokens.device)
-            entropies = cross_entropy(logits, torch.searchsorted(chosen, targets))
+            logits = model.logits(hidden, masks, canvas, condition, candidates.tokens) + candidates.correction
+            entropies = cross_entropy(logits, torch.searchsorted(candidates.tokens, targets))
         rows = masks.nonzero()[:, 0]
         # [PAD] outnumbers everything on a fixed canvas, and says little.
         importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)

@@ -44,6 +44,11 @@ class ConditionalMDLM(nn.Module):
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token's prior is lowered once the token stands on the canvas: "on a beach on a beach".
         self.prior_damping = nn.Parameter(torch.zeros(()))
+        if config.freeze_token_embeddings:
+            self.denoiser.token_embedding.weight.requires_grad_(False)
+        if config.readout.kind == "none":
+            self.prior_scale.requires_grad_(False)
+            self.prior_damping.requires_grad_(False)
         self.length_head = (
             nn.Sequential(
                 nn.Linear(config.embedding_dim, config.width), nn.GELU(), nn.Linear(config.width, config.canvas_length)

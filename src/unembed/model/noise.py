@@ -41,29 +41,25 @@ class NoiseSchedule:
             return mask_rate
         return min(1.0, -math.log1p(-min(mask_rate, 1.0 - 1e-6)) / LOGLINEAR_RATE)
 
-    def sample_times(self, count: int, generator: torch.Generator) -> Tensor:
-        """Draw low-discrepancy times: one per equal slice of (0, 1], so that a batch covers the whole range.
+    def sample(self, rows: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw a time per row (rows,), and which of its positions are masked (rows, length)."""
+        times = self._sample_times(rows, generator)
+        draws = torch.rand((rows, length), generator=generator)
+        if self.config.masking == "count":
+            # The loss bounds the same quantity, for the mean over reveal orders needs the counts only. But no row is
+            # left without a mask, and no weight exceeds the length.
+            counts = torch.ceil(times * length).clamp(min=1)
+            return counts / length, draws.argsort(1).argsort(1) < counts[:, None]
+        rates = self.mask_rate(times)
+        if self.config.full_mask_share:  # at t = 1 the log-linear schedule would still show a few
+            rates = torch.where(times == 1.0, torch.ones_like(rates), rates)
+        return times, draws < rates[:, None]
 
-        With ``full_mask_share`` the first rows are put at t = 1; the order of rows in a batch carries no meaning.
-        """
-        offset = torch.rand((), generator=generator)
-        times = (offset + torch.arange(count) / count) % 1.0
+    def _sample_times(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Draw low-discrepancy times: one per equal slice of (0, 1], so that a batch covers the whole range."""
+        times = (torch.rand((), generator=generator) + torch.arange(rows) / rows) % 1.0
         times = self.config.minimum_time + (1.0 - self.config.minimum_time) * times
         if self.config.full_mask_share:
-            chosen = torch.rand(count, generator=generator) < self.config.full_mask_share
+            chosen = torch.rand(rows, generator=generator) < self.config.full_mask_share
             times = torch.where(chosen, torch.ones_like(times), times)
         return times
-
-    def sample_masks(self, times: Tensor, length: int, generator: torch.Generator) -> Tensor:
-        """Draw which positions are masked: (rows, length), each with its row's mask rate, at least one per row.
-
-        A row without a mask teaches nothing, so one position is masked there all the same. That changes the expected
-        loss only for the few rows with a time near zero.
-        """
-        draws = torch.rand((len(times), length), generator=generator)
-        rates = self.mask_rate(times)
-        if self.config.full_mask_share:
-            rates = torch.where(times == 1.0, torch.ones_like(rates), rates)
-        masks = draws < rates[:, None]
-        lowest = torch.zeros_like(masks).scatter_(1, draws.argmin(1, keepdim=True), True)
-        return torch.where(masks.any(1, keepdim=True), masks, lowest)

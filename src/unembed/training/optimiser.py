@@ -1,7 +1,7 @@
 """Optimisers, learning rates and the moving average. Knows parameters and step numbers, not data."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -46,9 +46,10 @@ class Muon(Optimizer):
 
     def _momentum(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
         assert parameter.grad is not None
-        buffer = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
+        buffer: Tensor = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
         buffer.lerp_(parameter.grad, 1.0 - group["momentum"])
-        return torch.lerp(parameter.grad, buffer, group["momentum"])
+        blended: Tensor = torch.lerp(parameter.grad, buffer, group["momentum"])
+        return blended
 
 
 def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
@@ -110,9 +111,9 @@ def make_average(model: nn.Module, decay: float) -> AveragedModel:
     """
 
     @torch.no_grad()
-    def update(averages: list[Tensor], currents: list[Tensor], averaged: Tensor | int) -> None:
+    def update(averages: Sequence[Tensor], currents: Sequence[Tensor], averaged: Tensor | int) -> None:
         count = int(averaged)
         share = min(decay, (1.0 + count) / (10.0 + count))
-        torch._foreach_lerp_(averages, currents, 1.0 - share)
+        torch._foreach_lerp_(list(averages), list(currents), 1.0 - share)
 
     return AveragedModel(model, multi_avg_fn=update, use_buffers=False)

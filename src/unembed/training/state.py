@@ -32,6 +32,7 @@ def save_state(
                     tensors[key] = value
                 else:
                     scalars[key] = value
+    # Cloned, since safetensors refuses tensors that share memory.
     with atomic_folder(run / _FOLDER) as folder:
         save_file(
             {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, folder / _TENSORS

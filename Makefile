@@ -1,0 +1,44 @@
+# Everything happens in a local virtual environment; a fresh machine needs Python 3.11 and make only.
+#
+#   make demo    set up, train the tiny recipe on the sentences in examples/, and invert sentences with it
+#   make test    set up and run the tests
+#   make lint    ruff and mypy
+#   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
+
+PYTHON ?= python3.11
+# Pinned for reproducible figures. Any torch >= 2.6 works: make TORCH=torch==2.9.1 test
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint format bench clean
+
+demo: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+test: $(READY)
+	$(BIN)/pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+# torch first and by itself, so that no other package chooses its build.
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

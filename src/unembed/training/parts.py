@@ -1,0 +1,117 @@
+"""Builds what a run is made of: model, average, optimisers, objective, batches. Knows no steps and no time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
+
+from unembed.config import Recipe, load_recipe
+from unembed.errors import TrainingError
+from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
+from unembed.store import Store
+from unembed.training.batches import BatchDataset, BatchPlan
+from unembed.training.compatibility import check_store
+from unembed.training.optimiser import make_average, make_optimisers
+from unembed.training.pretrained import initialise_from_encoder
+from unembed.training.readout import count_tokens, fit_readout
+from unembed.training.state import has_state
+from unembed.training.validation import Validation, validation_rows
+
+
+@dataclass
+class Parts:
+    """The parts of a run, on the device that it runs on."""
+
+    store: Store
+    validation_store: Store
+    model: ConditionalMDLM
+    average: AveragedModel
+    optimisers: list[Optimizer]
+    objective: Objective
+    dataset: BatchDataset
+    validation: Validation
+    token_counts: Tensor
+
+    @property
+    def averaged(self) -> ConditionalMDLM:
+        """The averaged weights, ready to be measured or saved."""
+        model: ConditionalMDLM = self.average.module  # type: ignore[assignment]
+        return model.eval()
+
+
+def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
+    """Open the stores and make everything new. The initial weights depend on the seed only."""
+    store = Store(recipe.data.store / "train", verify=verify)
+    validation_store = Store(recipe.data.store / "validation", verify=verify)
+    for manifest in (store.manifest, validation_store.manifest):
+        check_store(recipe, manifest)
+    torch.manual_seed(recipe.training.seed)
+    model = ConditionalMDLM.for_store(recipe.model, store.manifest).to(device)
+    noise = NoiseSchedule(recipe.noise)
+    counts = count_tokens(store, model.denoiser.outputs)
+    exact = model.config.canvas == "exact"
+    plan = BatchPlan(store.lengths, recipe.training.batch_size, recipe.training.seed, one_length=exact)
+    rows = validation_rows(validation_store, recipe.data.validation_rows)
+    return Parts(
+        store=store,
+        validation_store=validation_store,
+        model=model,
+        average=make_average(model, recipe.training.ema_decay),
+        optimisers=make_optimisers(model, recipe.training),
+        objective=Objective(noise, recipe.training, counts),
+        dataset=BatchDataset(store, plan, exact=exact),
+        validation=Validation(validation_store, rows, noise, recipe.training),
+        token_counts=counts,
+    )
+
+
+def prepare_model(
+    parts: Parts, recipe: Recipe, on_progress: Callable[[str, int, int], None] | None
+) -> dict[str, float]:
+    """Do what comes before the first step: copy a pretrained encoder, fit the readout. Return its measures."""
+    model = parts.model
+    if recipe.model.initialise_from:
+        initialise_from_encoder(model, recipe.model.initialise_from)
+    measures = fit_readout(model, parts.store, parts.validation_store, recipe.training.seed, on_progress)
+    if recipe.model.readout.kind == "none":
+        # Without a prior the head starts from the tokens' frequencies instead.
+        with torch.no_grad():
+            share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
+            model.denoiser.output_bias.copy_(share.log())
+    parts.average.module.load_state_dict(model.state_dict())
+    return measures
+
+
+def check_run(recipe: Recipe, *, resume: bool) -> None:
+    """Refuse to overwrite a run, to resume nothing, or to resume with a recipe that makes another model."""
+    folder: Path = recipe.training.output
+    if not has_state(folder):
+        if resume:
+            raise TrainingError(f"There is nothing to resume in {folder}.", "Run without --resume.")
+        return
+    if not resume:
+        raise TrainingError(f"{folder} holds a run already.", "Go on with --resume, or give another training.output.")
+    before, now = (_what_must_stay(one) for one in (load_recipe(folder / "recipe.yaml"), recipe))
+    differing = [key for key in now if before[key] != now[key]]
+    if differing:
+        raise TrainingError(
+            f"The run in {folder} was begun with another {', '.join(differing)}.",
+            f"Resume with {folder / 'recipe.yaml'}, or give another training.output.",
+        )
+
+
+def _what_must_stay(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "encoder": recipe.encoder,
+        "model": recipe.model,
+        "noise": recipe.noise,
+        "training.optimiser": recipe.training.optimiser,
+        "training.seed": recipe.training.seed,
+        "training.batch_size": recipe.training.batch_size,
+        "training.accumulation": recipe.training.accumulation,
+    }

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from unembed.config import ModelConfig, ReadoutConfig
+from unembed.model import ConditionalMDLM
+from unembed.store import CanvasVocabulary
+
+VOCABULARY = CanvasVocabulary(40, special=(0, 1))
+
+
+@pytest.fixture
+def configs() -> Path:
+    return Path(__file__).parents[2] / "configs"
+
+
+@pytest.fixture
+def build_model():
+    """Builds tiny models: 40 tokens of which two are special, vectors of 16 numbers, canvases of up to 12."""
+
+    def build(seed: int = 0, readout: str = "none", **changes) -> ConditionalMDLM:
+        torch.manual_seed(seed)
+        settings = {"layers": 2, "width": 24, "heads": 2, "feedforward": 48} | changes
+        config = ModelConfig(
+            embedding_dim=16,
+            vocabulary_size=VOCABULARY.size,
+            canvas_length=12,
+            readout=ReadoutConfig(kind=readout, bottleneck=8),
+            **settings,
+        )
+        return ConditionalMDLM(config, VOCABULARY).eval()
+
+    return build
+
+
+@pytest.fixture
+def stir():
+    """Gives every parameter random values: a fresh model ignores its vector, for its modulation starts at zero."""
+
+    def stir(model: ConditionalMDLM, seed: int = 1) -> ConditionalMDLM:
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+        return model
+
+    return stir

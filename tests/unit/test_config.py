@@ -1,0 +1,75 @@
+import pytest
+
+from unembed.config import ModelConfig, Recipe, dump_recipe, load_recipe, parse
+from unembed.errors import ConfigError
+
+RECIPES = "minilm paper-qwen3 paper-jina-v3 paper-embeddinggemma pretrained-backbone tiny".split()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_loads_and_survives_a_round_trip(name, configs, tmp_path):
+    recipe = load_recipe(configs / f"{name}.yaml")
+    dump_recipe(recipe, tmp_path / "copy.yaml")
+    assert load_recipe(tmp_path / "copy.yaml") == recipe
+
+
+@pytest.mark.parametrize("name", ["paper-qwen3", "paper-jina-v3", "paper-embeddinggemma"])
+def test_the_paper_s_recipes_hold_the_figures_of_its_table_6(name, configs):
+    recipe = load_recipe(configs / f"{name}.yaml")
+    model, training = recipe.model, recipe.training
+    assert (model.layers, model.width, model.heads, model.feedforward, model.dropout) == (8, 768, 12, 3072, 0.1)
+    assert (training.batch_size, training.learning_rate, training.weight_decay) == (400, 1e-4, 0.01)
+    assert (training.ema_decay, training.steps) == (0.9999, 200_000)
+    assert (recipe.noise.schedule, recipe.noise.weight, model.time_conditioning) == ("loglinear", "paper", True)
+    assert recipe.data.canvas_length == 32
+
+
+def test_an_unknown_key_is_refused_and_the_nearest_one_named():
+    with pytest.raises(ConfigError, match=r"training\.lerning_rate: unknown key; did you mean 'learning_rate'"):
+        parse(Recipe, {"training": {"lerning_rate": 1e-3}}, "recipe")
+
+
+def test_an_unknown_key_of_a_nested_section_is_compared_with_that_section():
+    with pytest.raises(ConfigError, match=r"model\.readout\.rigde: unknown key; did you mean 'ridge'"):
+        parse(Recipe, {"model": {"readout": {"rigde": 1.0}}}, "recipe")
+
+
+def test_all_mistakes_are_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse(Recipe, {"training": {"steps": 0, "seed": "x"}, "noise": {"schedule": "cosine"}}, "recipe")
+    assert all(key in str(caught.value) for key in ("training.steps", "training.seed", "noise.schedule"))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"width": 100, "heads": 12}, "not a multiple of heads"),
+        ({"initialise_from": "all-MiniLM-L6-v2"}, "needs norm: post"),
+        ({"freeze_token_embeddings": True}, "needs initialise_from"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(ModelConfig, values, "model")
+
+
+def test_warm_up_must_end_before_training_does():
+    with pytest.raises(ConfigError, match="warmup_steps 200 must be less than steps 100"):
+        parse(Recipe, {"training": {"steps": 100, "warmup_steps": 200}}, "recipe")
+
+
+def test_a_config_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().training.steps = 1
+
+
+@pytest.mark.parametrize(("text", "message"), [("a: [", "not valid YAML"), ("just text", "holds no recipe"), ("", "holds no")])
+def test_a_file_that_is_no_recipe_is_refused(text, message, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_recipe(tmp_path / "x.yaml")
+
+
+def test_a_missing_recipe_is_refused_by_name(tmp_path):
+    with pytest.raises(ConfigError, match=r"Cannot read the recipe .*none\.yaml"):
+        load_recipe(tmp_path / "none.yaml")

@@ -1,0 +1,183 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+VARIANTS = [
+    {"norm": norm, "conditioning": conditioning, "time_conditioning": timed}
+    for norm in ("pre", "post")
+    for conditioning in ("adaln", "adaln-zero")
+    for timed in (False, True)
+]
+
+
+def inputs(model, rows=5, length=7, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.randn(rows, 16, generator=generator)
+    canvas = torch.randint(2, model.vocabulary.size, (rows, length), generator=generator)
+    canvas[:, ::2] = model.vocabulary.mask
+    return embeddings, canvas, torch.rand(rows, generator=generator)
+
+
+def run(model, embeddings, canvas, times):
+    condition = model.condition(embeddings)
+    where = canvas == model.vocabulary.mask
+    return model.logits(model.hidden(canvas, condition, times), where, canvas, condition)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_a_fresh_model_is_not_modulated_by_its_vector(build_model, variant):
+    model = build_model(**variant)
+    embeddings, canvas, times = inputs(model)
+    assert_close(run(model, embeddings, canvas, times), run(model, -embeddings, canvas, 1 - times))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_a_trained_model_depends_on_its_vector(build_model, stir, variant):
+    model = stir(build_model(**variant))
+    embeddings, canvas, times = inputs(model)
+    assert not torch.allclose(run(model, embeddings, canvas, times), run(model, -embeddings, canvas, times), atol=1e-2)
+
+
+def test_adaln_zero_starts_as_the_identity(build_model):
+    model = build_model(norm="pre", conditioning="adaln-zero").denoiser
+    hidden = torch.randn(3, 5, 24)
+    modulation = model.condition(torch.randn(3, 16))
+    assert_close(model.blocks[0](hidden, modulation.blocks[:, 0]), hidden)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_time_matters_only_with_time_conditioning(build_model, stir, timed):
+    model = stir(build_model(time_conditioning=timed))
+    embeddings, canvas, times = inputs(model)
+    same = torch.allclose(run(model, embeddings, canvas, times), run(model, embeddings, canvas, 1 - times), atol=1e-4)
+    assert same is not timed
+
+
+def test_time_conditioning_adds_to_the_condition_as_in_eq_8_and_9(build_model, stir):
+    model = stir(build_model(time_conditioning=True)).denoiser
+    embeddings, canvas, times = inputs(model)
+    modulation = model.condition(embeddings)
+    blocks, final = model._split(model._time_modulation(times))
+    by_hand = modulation._replace(blocks=modulation.blocks + blocks, final=modulation.final + final)
+    expected = model.hidden(canvas, modulation, times)
+    model.time_modulation.weight.data.zero_()
+    model.time_modulation.bias.data.zero_()
+    assert_close(model.hidden(canvas, by_hand, times), expected)
+
+
+def test_eq_10_without_gates(build_model, stir):
+    block = stir(build_model(norm="pre", conditioning="adaln")).denoiser.blocks[0]
+    hidden, modulation = torch.randn(2, 4, 24), torch.randn(2, 4, 24)
+    scale, shift = modulation[:, 0:1], modulation[:, 1:2]
+    normed = (hidden - hidden.mean(-1, keepdim=True)) / hidden.std(-1, keepdim=True, unbiased=False)
+    after_attention = hidden + block._attend((1 + scale) * normed + shift)
+    scale, shift = modulation[:, 2:3], modulation[:, 3:4]
+    normed = (after_attention - after_attention.mean(-1, keepdim=True)) / after_attention.std(
+        -1, keepdim=True, unbiased=False
+    )
+    expected = after_attention + block._feed((1 + scale) * normed + shift)
+    assert_close(block(hidden, modulation), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_every_position_sees_every_other(build_model, stir):
+    model = stir(build_model())
+    embeddings, canvas, _ = inputs(model)
+    condition = model.condition(embeddings)
+    before = model.hidden(canvas, condition)
+    canvas[:, 5] = (canvas[:, 5] + 1 - 2) % 38 + 2
+    moved = (model.hidden(canvas, condition) - before).abs().amax(-1)
+    assert (moved > 1e-5).all()
+
+
+def test_the_norm_of_a_vector_does_not_matter(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    embeddings, canvas, times = inputs(model)
+    assert_close(run(model, embeddings, canvas, times), run(model, 7.0 * embeddings, canvas, times), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("canvas_kind", ["exact", "fixed"])
+def test_the_mask_has_no_score_and_special_tokens_have_none_to_win_with(build_model, stir, canvas_kind):
+    model = stir(build_model(canvas=canvas_kind))
+    logits = run(model, *inputs(model))
+    assert logits.shape[1] <= model.vocabulary.mask
+    assert (logits[:, list(model.vocabulary.special)] == -torch.inf).all()
+    assert torch.isfinite(logits[:, 2:]).all()
+
+
+def test_only_a_fixed_canvas_scores_end_and_padding(build_model):
+    assert build_model(canvas="exact").denoiser.outputs == 40
+    assert build_model(canvas="fixed").denoiser.outputs == 42
+
+
+def test_logits_are_computed_at_the_asked_positions_only_and_are_those_of_the_dense_head(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    embeddings, canvas, times = inputs(model)
+    condition = model.condition(embeddings)
+    hidden = model.hidden(canvas, condition, times)
+    everywhere = torch.ones_like(canvas, dtype=torch.bool)
+    dense = model.logits(hidden, everywhere, canvas, condition).view(*canvas.shape, -1)
+    masked = canvas == model.vocabulary.mask
+    assert_close(model.logits(hidden, masked, canvas, condition), dense[masked])
+
+
+def test_scoring_a_choice_of_tokens_gives_their_columns(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    embeddings, canvas, times = inputs(model)
+    condition = model.condition(embeddings)
+    hidden, masked = model.hidden(canvas, condition, times), canvas == model.vocabulary.mask
+    tokens = torch.tensor([3, 17, 39])
+    everything = model.logits(hidden, masked, canvas, condition)
+    assert_close(model.logits(hidden, masked, canvas, condition, tokens), everything[:, tokens])
+
+
+def test_a_condition_computed_once_serves_every_pass_and_any_part_of_the_batch(build_model, stir):
+    model = stir(build_model(readout="linear", prefix_tokens=2))
+    embeddings, canvas, _ = inputs(model)
+    condition = model.condition(embeddings)
+    rows = torch.tensor([3, 1])
+    whole = model.hidden(canvas, condition)
+    assert_close(model.hidden(canvas[rows], condition.rows(rows)), whole[rows], atol=1e-5, rtol=1e-4)
+    assert_close(model.condition(embeddings[rows]).prior, condition.rows(rows).prior, atol=1e-5, rtol=1e-4)
+
+
+def test_a_dropped_condition_is_the_same_for_all_vectors(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    embeddings, _, _ = inputs(model)
+    dropped = model.condition(embeddings, torch.ones(len(embeddings), dtype=torch.bool))
+    assert_close(dropped.modulation.blocks, dropped.modulation.blocks[:1].expand_as(dropped.modulation.blocks))
+    assert_close(dropped.prior, dropped.prior[:1].expand_as(dropped.prior))
+
+
+def test_revealed_tokens_lose_some_of_their_prior(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    embeddings, canvas, times = inputs(model)
+    condition = model.condition(embeddings)
+    hidden, masked = model.hidden(canvas, condition, times), canvas == model.vocabulary.mask
+    model.prior_damping.data.fill_(0.0)
+    plain = model.logits(hidden, masked, canvas, condition)
+    model.prior_damping.data.fill_(2.0)
+    damped = model.logits(hidden, masked, canvas, condition)
+    rows = masked.nonzero()[:, 0]
+    for difference, row in zip(plain - damped, rows, strict=True):
+        counts = torch.bincount(canvas[row][canvas[row] < 40], minlength=40)
+        assert_close(difference[2:], 2.0 * counts[2:].float(), atol=1e-4, rtol=1e-4)
+
+
+def test_prefix_tokens_carry_the_vector_and_take_no_place_on_the_canvas(build_model, stir):
+    model = stir(build_model(prefix_tokens=3))
+    embeddings, canvas, times = inputs(model)
+    assert model.hidden(canvas, model.condition(embeddings), times).shape == (5, 7, 24)
+
+
+def test_the_length_head_scores_every_length_and_a_fixed_canvas_has_none(build_model):
+    from unembed.errors import ConfigError
+
+    assert build_model().length_logits(torch.randn(3, 16)).shape == (3, 12)
+    with pytest.raises(ConfigError, match="no length head"):
+        build_model(canvas="fixed").length_logits(torch.randn(3, 16))
+
+
+def test_frozen_token_embeddings_are_not_trained(build_model):
+    model = build_model(norm="post", initialise_from="somewhere", freeze_token_embeddings=True)
+    assert not model.denoiser.token_embedding.weight.requires_grad
+    assert model.denoiser.own_embedding.weight.requires_grad

@@ -1,0 +1,79 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from unembed.config import ReadoutConfig
+from unembed.model.readout import Readout, bag_f1, bag_of_tokens, scale_to_sphere
+
+
+def bags(rows=600, outputs=30, dim=16, seed=0):
+    """Rows whose vector is the sum of their tokens' directions: what a linear readout can learn."""
+    generator = torch.Generator().manual_seed(seed)
+    directions = torch.randn(outputs, dim, generator=torch.Generator().manual_seed(99))
+    tokens = torch.stack([torch.randperm(outputs, generator=generator)[:3] for _ in range(rows)])
+    padded = torch.cat([tokens, torch.full((rows, 2), outputs + 1)], dim=1)
+    return directions[tokens].sum(1), padded
+
+
+def fitted(kind, ridge=0.01):
+    readout = Readout(ReadoutConfig(kind=kind, bottleneck=32), 16, 30)
+    embeddings, tokens = bags()
+    readout.fit(iter([(embeddings[:200], tokens[:200]), (embeddings[200:], tokens[200:])]), ridge)
+    return readout
+
+
+def test_a_bag_holds_each_token_once_and_no_padding():
+    dense = bag_of_tokens(torch.tensor([[1, 1, 2, 9], [0, 9, 9, 9]]), 5).to_dense()
+    assert dense.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 0, 0]]
+
+
+def test_the_closed_form_is_the_ridge_regression_to_the_bag():
+    readout = fitted("linear", ridge=0.05)
+    embeddings, tokens = bags()
+    inputs = scale_to_sphere(embeddings).double()
+    targets = bag_of_tokens(tokens, 30).to_dense().double()
+    centred = inputs - inputs.mean(0)
+    weights = torch.linalg.solve(
+        centred.T @ centred + 0.05 * len(inputs) * torch.eye(16, dtype=torch.float64), centred.T @ (targets - targets.mean(0))
+    )
+    assert_close(readout.linear.weight.double(), weights.T, atol=1e-5, rtol=1e-3)
+
+
+def test_the_readout_alone_finds_a_held_out_text_s_tokens():
+    embeddings, tokens = bags(rows=200, seed=5)
+    found = bag_f1(fitted("linear")(embeddings), tokens, 30)
+    base = bag_f1(fitted("linear").base.expand(200, -1), tokens, 30)
+    assert found > 0.6 > 0.3 > base
+
+
+def test_base_rates_are_the_tokens_shares_and_stand_in_for_a_dropped_vector():
+    readout = fitted("linear")
+    _, tokens = bags()
+    presence = bag_of_tokens(tokens, 30).to_dense().mean(0)
+    assert_close(readout.base.exp(), presence, atol=1e-6, rtol=1e-4)
+    prior = readout(torch.randn(2, 16), torch.tensor([True, False]))
+    assert_close(prior[0], readout.base)
+    assert not torch.allclose(prior[1], readout.base)
+
+
+def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss():
+    readout = fitted("mlp")
+    embeddings, tokens = bags()
+    assert_close(readout(embeddings).exp().sum(1), torch.ones(len(embeddings)))
+    before = float(readout.bag_loss(embeddings, tokens))
+    readout.requires_grad_(True)
+    optimiser = torch.optim.AdamW(readout.parameters(), lr=1e-2)
+    for _ in range(60):
+        readout.bag_loss(embeddings, tokens).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    assert float(readout.bag_loss(embeddings, tokens)) < before - 0.5
+
+
+def test_no_readout_adds_nothing():
+    assert not Readout(ReadoutConfig(kind="none"), 16, 30)(torch.randn(3, 16)).any()
+
+
+@pytest.mark.parametrize("kind", ["none", "linear", "mlp"])
+def test_a_readout_is_not_trained_with_the_denoiser(kind):
+    assert not any(parameter.requires_grad for parameter in fitted(kind).parameters())
