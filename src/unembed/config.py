@@ -101,8 +101,8 @@ class NoiseConfig(_Section):
     weight: Literal["exact", "paper"] = "exact"
     """``exact``: -alpha'(t) / (1 - alpha(t)), the ELBO's own. ``paper``: 1 / t whatever the schedule."""
     masking: Literal["independent", "count"] = "independent"
-    """``independent``: each position is masked by itself, as the forward process says. ``count``: exactly the share t of
-    the positions, rounded up; the same bound with less variance, for the linear schedule only."""
+    """``independent``: each position is masked by itself, as the forward process says. ``count``: exactly the share t
+    of the positions, rounded up; the same bound with less variance, for the linear schedule only."""
     minimum_time: Annotated[float, Field(gt=0.0, lt=1.0)] = 1e-3
     full_mask_share: Share = 0.0
     """Share of samples put at t = 1, where decoding starts. Above zero the loss is no longer the plain ELBO."""

@@ -1,9 +1,11 @@
 """Atomic file writing: a reader sees the old file or the whole new one, never half of it."""
 
+import ctypes
+import errno
 import json
 import os
+import secrets
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +22,14 @@ def atomic_path(target: Path) -> Iterator[Path]:
     The file's bytes are forced to disk before the move, so that a power cut cannot leave an empty file under the name.
     """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        os.close(handle)
-        temporary = Path(name)
+        place = target.resolve()  # a link stays a link
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary_beside(place)
         try:
+            temporary.touch(exist_ok=False)
             yield temporary
             _force_to_disk(temporary)
-            temporary.chmod(0o644)
-            temporary.replace(target)
+            temporary.replace(place)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -37,23 +38,25 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``target``; it replaces ``target`` when the block ends well."""
+    """Yield a temporary folder beside ``target``; its files become those of ``target`` when the block ends well.
+
+    What else lies in ``target`` stays there: a folder that a user named may hold more than ours.
+    """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        place = target.resolve()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists() and not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a folder")
+        if place == Path.cwd():
+            raise OSError(errno.EBUSY, "the current folder cannot be replaced")
+        temporary = _temporary_beside(place)
         try:
+            temporary.mkdir()
             yield temporary
             for path in temporary.rglob("*"):
                 if path.is_file():
                     _force_to_disk(path)
-            temporary.chmod(0o755)
-            if target.exists():
-                previous = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-                target.replace(previous / target.name)
-                temporary.replace(target)
-                shutil.rmtree(previous)
-            else:
-                temporary.replace(target)
+            _put_in_place(temporary, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
@@ -81,17 +84,77 @@ def checksum(path: Path) -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed process left in ``folder``."""
-    for path in folder.glob(".*.tmp"):
+    """Remove temporary files that a killed process left in ``folder``; nobody else may be writing there."""
+    for path in folder.glob(".*.????????.tmp"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
 
 
-def _force_to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[bool]:
+    """Hold ``folder`` for this process and yield whether that worked; the system lets go when the process dies.
+
+    Where folders cannot be locked (Windows, some network drives) it always works.
+    """
     try:
-        os.fsync(handle)
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise from_os_error(error, f"opening {folder}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except OSError as error:
+            free = error.errno not in (errno.EAGAIN, errno.EACCES)
+        yield free
     finally:
         os.close(handle)
+
+
+def _temporary_beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+
+
+def _force_to_disk(path: Path) -> None:
+    # Opened for writing, without which Windows does not flush.
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _put_in_place(new: Path, target: Path) -> None:
+    """Give the folder ``new`` the name ``target``; the files of an older ``target`` that it lacks join it."""
+    if not target.exists():
+        new.replace(target)
+        return
+    if _exchange(new, target):
+        old = new
+    else:
+        old = _temporary_beside(target)
+        target.replace(old)
+        try:
+            new.replace(target)
+        except OSError:
+            old.replace(target)
+            raise
+    for path in old.iterdir():
+        if not (target / path.name).exists():
+            path.replace(target / path.name)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two paths trade places in one step, where the system can: no reader and no kill finds either missing."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):
+        return False
+    here, trade_places = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return rename(here, os.fsencode(first), here, os.fsencode(second), trade_places) == 0  # type: ignore[no-any-return]

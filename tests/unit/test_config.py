@@ -3,7 +3,7 @@ import pytest
 from unembed.config import ModelConfig, Recipe, dump_recipe, load_recipe, parse
 from unembed.errors import ConfigError
 
-RECIPES = "minilm paper-qwen3 paper-jina-v3 paper-embeddinggemma pretrained-backbone tiny".split()
+RECIPES = ["minilm", "paper-qwen3", "paper-jina-v3", "paper-embeddinggemma", "pretrained-backbone", "tiny"]
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -63,7 +63,9 @@ def test_a_config_is_frozen():
         Recipe().training.steps = 1
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [", "not valid YAML"), ("just text", "holds no recipe"), ("", "holds no")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "not valid YAML"), ("just text", "holds no recipe"), ("", "holds no")]
+)
 def test_a_file_that_is_no_recipe_is_refused(text, message, tmp_path):
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(ConfigError, match=message):

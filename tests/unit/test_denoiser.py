@@ -92,7 +92,9 @@ def test_every_position_sees_every_other(build_model, stir):
 def test_the_norm_of_a_vector_does_not_matter(build_model, stir):
     model = stir(build_model(readout="linear"))
     embeddings, canvas, times = inputs(model)
-    assert_close(run(model, embeddings, canvas, times), run(model, 7.0 * embeddings, canvas, times), atol=1e-4, rtol=1e-4)
+    assert_close(
+        run(model, embeddings, canvas, times), run(model, 7.0 * embeddings, canvas, times), atol=1e-4, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("canvas_kind", ["exact", "fixed"])

@@ -34,7 +34,9 @@ def test_the_paper_s_weight_is_one_over_t_whatever_the_schedule():
 @given(rate=st.floats(0.0, 0.99))
 def test_time_of_inverts_the_mask_rate(name, rate):
     schedule = NoiseSchedule(NoiseConfig(schedule=name))
-    assert float(schedule.mask_rate(torch.tensor(schedule.time_of(rate), dtype=torch.float64))) == pytest.approx(rate, abs=1e-5)
+    assert float(schedule.mask_rate(torch.tensor(schedule.time_of(rate), dtype=torch.float64))) == pytest.approx(
+        rate, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -34,7 +34,8 @@ def test_the_closed_form_is_the_ridge_regression_to_the_bag():
     targets = bag_of_tokens(tokens, 30).to_dense().double()
     centred = inputs - inputs.mean(0)
     weights = torch.linalg.solve(
-        centred.T @ centred + 0.05 * len(inputs) * torch.eye(16, dtype=torch.float64), centred.T @ (targets - targets.mean(0))
+        centred.T @ centred + 0.05 * len(inputs) * torch.eye(16, dtype=torch.float64),
+        centred.T @ (targets - targets.mean(0)),
     )
     assert_close(readout.linear.weight.double(), weights.T, atol=1e-5, rtol=1e-3)
 

@@ -50,7 +50,11 @@ def train(
     with make_training_progress() as progress:
         task = progress.add_task("Reading the store", total=None, figures="")
         outcome = run(
-            recipe, resume=resume, max_minutes=max_minutes, device=device, hooks=_hooks(recipe, progress, task)
+            recipe,
+            resume=resume,
+            max_minutes=max_minutes,
+            device=device,
+            hooks=_show(make_hooks(recipe), progress, task),
         )
     folder = recipe.training.output
     if as_json:
@@ -69,7 +73,8 @@ _REASONS = {
 }
 
 
-def _hooks(recipe: "Recipe", progress: "Progress", task: "TaskID") -> "Hooks":
+def make_hooks(recipe: "Recipe") -> "Hooks":
+    """Return what every training run needs from the stages after it: loadable inverters, and free-running measures."""
     from typing import Any
 
     import numpy as np
@@ -99,6 +104,13 @@ def _hooks(recipe: "Recipe", progress: "Progress", task: "TaskID") -> "Hooks":
     def free_running(model: ConditionalMDLM, rows_of: Store, rows: np.ndarray) -> dict[str, float]:
         return measure_free_running(model, noise, rows_of, rows)
 
+    return Hooks(export=export, free_running=free_running)
+
+
+def _show(hooks: "Hooks", progress: "Progress", task: "TaskID") -> "Hooks":
+    """Add the live display to the hooks."""
+    from dataclasses import replace
+
     latest: dict[str, float] = {}
 
     def on_step(step: int, steps: int, figures: dict[str, float]) -> None:
@@ -116,6 +128,4 @@ def _hooks(recipe: "Recipe", progress: "Progress", task: "TaskID") -> "Hooks":
     def on_stage(label: str, done: int, total: int) -> None:
         progress.update(task, description=label, completed=done, total=total, figures="")
 
-    return Hooks(
-        export=export, free_running=free_running, on_stage=on_stage, on_step=on_step, on_validation=on_validation
-    )
+    return replace(hooks, on_stage=on_stage, on_step=on_step, on_validation=on_validation)

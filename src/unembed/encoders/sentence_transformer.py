@@ -6,20 +6,25 @@ share a batch, so nothing is padded, and on a CPU each core works on a batch of 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
+from transformers.utils import logging as transformers_logging
 
-from unembed.encoders.base import EncoderDescription
-from unembed.errors import EncoderError
+from unembed.encoders.base import EncoderDescription, well_formed
+from unembed.errors import ConfigError, EncoderError
 from unembed.progress import track
 
 _PROBE = "A short sentence, to compare 2 ways of reading it."
+_PROBES = (_PROBE, "  Spaces around,\ta tab and\na line break.  ", "Änderung, naïve façade, 東京 🙂")
+_LONGEST = 100_000  # a longer limit means that the model has none
 
 
 class SentenceTransformerEncoder:
@@ -28,28 +33,32 @@ class SentenceTransformerEncoder:
     def __init__(
         self, path: str, *, name: str, revision: str | None, prompt: str | None = None, device: str = "auto"
     ) -> None:
+        _check_device(device)
         folder = os.path.isdir(path)  # noqa: PTH112 - a hub id is not a path
         try:
-            self.model = SentenceTransformer(
-                path,
-                device=None if device == "auto" else device,
-                revision=None if folder else revision,
-                local_files_only=folder,
-                trust_remote_code=False,
-            )
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+            with _without_weight_bars():
+                self.model = SentenceTransformer(
+                    path,
+                    device=None if device == "auto" else device,
+                    revision=None if folder else revision,
+                    local_files_only=folder,
+                    trust_remote_code=False,
+                )
+            self.model.eval()
+            dimension = int(np.asarray(self.model.encode([_PROBE], show_progress_bar=False)).shape[1])
+        # The hub client, its HTTP library, safetensors and every model class raise errors of their own.
+        except Exception as error:
             raise EncoderError(
-                f"Cannot load the encoder '{name}': {str(error).splitlines()[0]}",
+                f"Cannot load the encoder '{name}': {_first_line(error)}",
                 "Check the name and the connection, or give a folder that holds a sentence-transformers model.",
             ) from error
-        self.model.eval()
         self._tokenizer = _tokenizer_of(self.model, name)
-        self._prompt = prompt
+        self._prompt = _prompt_of(self.model, prompt)
         self._description = EncoderDescription(
             name=name,
             revision=revision or _revision_of(self.model),
-            dim=_dimension_of(self.model),
-            prompt=prompt,
+            dim=dimension,
+            prompt=self._prompt,
             pooling=_pooling_of(self.model),
             normalised=any(type(module).__name__ == "Normalize" for module in self.model),
         )
@@ -63,18 +72,23 @@ class SentenceTransformerEncoder:
     @property
     def tokenizer(self) -> Tokenizer:
         """A copy of the encoder's tokenizer, without padding or truncation."""
-        return Tokenizer.from_str(self._tokenizer.to_str())
+        copy = Tokenizer.from_str(self._tokenizer.to_str())
+        copy.no_truncation()
+        return copy
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
+        if isinstance(sentences, str):
+            raise EncoderError("encode takes a list of sentences, not one string.", "Write encode([text]).")
+        texts = [well_formed(text) for text in sentences]
         if not self._own_batches:
             return np.asarray(
                 self.model.encode(
-                    list(sentences), batch_size=batch_size, prompt=self._prompt, show_progress_bar=show_progress_bar
+                    texts, batch_size=batch_size, prompt=self._prompt, show_progress_bar=show_progress_bar
                 ),
                 dtype=np.float32,
-            ).reshape(len(sentences), self.description.dim)
-        ids = self._ids(sentences)
+            ).reshape(len(texts), self.description.dim)
+        ids = self._ids(texts)
         vectors = np.empty((len(ids), self.description.dim), dtype=np.float32)
 
         def encode_batch(rows: np.ndarray) -> int:
@@ -82,18 +96,22 @@ class SentenceTransformerEncoder:
             return len(rows)
 
         batches = batches_of_one_length([len(row) for row in ids], batch_size)
+        done = self._run(encode_batch, batches)
+        for _ in track(done, total=len(ids), label="Embedding", disable=not show_progress_bar):
+            pass
+        return vectors
+
+    def _run(self, encode_batch: Callable[[np.ndarray], int], batches: list[np.ndarray]) -> Iterator[int]:
         cores = torch.get_num_threads()
         if self.model.device.type != "cpu" or len(batches) < cores:
-            done = map(encode_batch, batches)
-            for _ in track(done, total=len(ids), label="Embedding", disable=not show_progress_bar):
-                pass
-            return vectors
+            yield from map(encode_batch, batches)
+            return
         # One single-threaded batch per core wastes less on synchronisation than all cores sharing each batch.
-        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            done = pool.map(encode_batch, batches)
-            for _ in track(done, total=len(ids), label="Embedding", disable=not show_progress_bar):
-                pass
-        return vectors
+        try:
+            with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                yield from pool.map(encode_batch, batches)
+        finally:
+            torch.set_num_threads(cores)  # the pool's setting is also what every later thread would start with
 
     def _ids(self, sentences: Sequence[str]) -> list[list[int]]:
         prompted = [self._prompt + text for text in sentences] if self._prompt else list(sentences)
@@ -111,19 +129,29 @@ class SentenceTransformerEncoder:
     def _reads_like_the_model(self) -> bool:
         """Whether our reading of a text gives the very ids that the model's own preprocessing gives.
 
-        It does for plain transformers. Where it does not (other inputs, prompts left out of the pooling), the model's
-        own ``encode`` is used: slower, never wrong.
+        It does for plain transformers. Where it does not (other inputs, prompts left out of the pooling, vectors cut
+        short), the model's own ``encode`` is used: slower, never wrong.
         """
-        try:
-            features: dict[str, Any] = self.model.preprocess([_PROBE], prompt=self._prompt)
-        except (TypeError, ValueError, AttributeError):
+        prompt_is_pooled = all(getattr(module, "include_prompt", True) for module in self.model)
+        if self.model.truncate_dim is not None or (self._prompt and not prompt_is_pooled):
             return False
-        self._features = {key for key, value in features.items() if isinstance(value, torch.Tensor)}
-        if not self._features <= {"input_ids", "attention_mask", "token_type_ids"} or "prompt_length" in features:
-            return False
-        if limit := self.model.max_seq_length:
-            self._tokenizer.enable_truncation(int(limit))
-        return bool(features["input_ids"][0].tolist() == self._ids([_PROBE])[0])
+        probes = list(_PROBES)
+        limit = self.model.max_seq_length
+        if limit is not None and limit < _LONGEST:
+            side = getattr(self.model.tokenizer, "truncation_side", "right")
+            self._tokenizer.enable_truncation(int(limit), direction=side)
+            probes.append(f"{_PROBE} " * (int(limit) // 8 + 1))
+        for probe, ids in zip(probes, self._ids(probes), strict=True):
+            try:
+                features: dict[str, Any] = self.model.preprocess([probe], prompt=self._prompt)
+            except (TypeError, ValueError, AttributeError):
+                return False
+            self._features = {key for key, value in features.items() if isinstance(value, torch.Tensor)}
+            if not {"input_ids"} <= self._features <= {"input_ids", "attention_mask", "token_type_ids"}:
+                return False
+            if features["input_ids"][0].tolist() != ids:
+                return False
+        return True
 
 
 def batches_of_one_length(lengths: Sequence[int], batch_size: int) -> list[np.ndarray]:
@@ -134,8 +162,44 @@ def batches_of_one_length(lengths: Sequence[int], batch_size: int) -> list[np.nd
     return [group[start : start + batch_size] for group in groups for start in range(0, len(group), batch_size)]
 
 
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=None if device == "auto" else device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"The device '{device}' cannot be used: {_first_line(error)}", "Try --device cpu.") from error
+
+
+@contextmanager
+def _without_weight_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar while it copies weights; the bars of downloads stay."""
+    shown, downloads_shown = transformers_logging.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    transformers_logging.disable_progress_bar()  # this one call also silences downloads
+    if downloads_shown:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+        if not downloads_shown:
+            disable_progress_bars()
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _prompt_of(model: SentenceTransformer, given: str | None) -> str | None:
+    """Return what ``model.encode`` would put before a text: the prompt given, or the model's default one."""
+    default = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    if given is None:
+        return default or None
+    return given if given or default else None
+
+
 def _tokenizer_of(model: SentenceTransformer, name: str) -> Tokenizer:
-    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    backend = getattr(model, "tokenizer", None)
+    backend = getattr(backend, "backend_tokenizer", backend)
     if not isinstance(backend, Tokenizer):
         raise EncoderError(
             f"The encoder '{name}' has no tokenizer of the tokenizers library, so its texts cannot be stored as ids.",
@@ -145,11 +209,6 @@ def _tokenizer_of(model: SentenceTransformer, name: str) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def _dimension_of(model: SentenceTransformer) -> int:
-    dimension = model.get_embedding_dimension()
-    return int(dimension) if dimension else int(np.asarray(model.encode([_PROBE])).shape[1])
 
 
 def _pooling_of(model: SentenceTransformer) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
+from unembed.encoders.base import well_formed
+
 # A text that still changes after this many rounds of "read, write, read again" is left out.
 _ROUNDS = 3
 
@@ -45,8 +47,13 @@ class CanvasVocabulary:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "CanvasVocabulary":
         """Read the size and the special ids off an encoder's tokenizer."""
-        special = tuple(sorted(i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special))
-        return cls(size=tokenizer.get_vocab_size(with_added_tokens=True), special=special)
+        special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        unknown = getattr(tokenizer.model, "unk_token", None)
+        if unknown is not None and tokenizer.token_to_id(unknown) is not None:
+            special.add(tokenizer.token_to_id(unknown))
+        # Not the number of tokens: some vocabularies have holes, and their last ids lie beyond it.
+        size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+        return cls(size=size, special=tuple(sorted(special)))
 
 
 def fit_to_canvas(
@@ -64,20 +71,19 @@ def fit_to_canvas(
     """
     special = set(CanvasVocabulary.of(tokenizer).special)
     pending = list(range(len(texts)))
-    reading = list(texts)
+    reading = [well_formed(text).strip() for text in texts]
     settled: dict[int, tuple[list[int], str]] = {}
     previous: dict[int, list[int]] = {}
     for _ in range(_ROUNDS):
         encodings = tokenizer.encode_batch(reading, add_special_tokens=False)
         cut = [[i for i in encoding.ids if i not in special][:length] for encoding in encodings]
-        said = tokenizer.decode_batch(cut)
+        # A cut through the bytes of one character leaves U+FFFD behind.
+        said = [text.rstrip("\ufffd").strip() for text in tokenizer.decode_batch(cut)]
         again = []
-        for row, ids, read, text in zip(pending, cut, reading, said, strict=True):
-            if not ids or not text.strip():
-                continue
-            if previous.get(row) == ids:
+        for row, encoding, ids, read, text in zip(pending, encodings, cut, reading, said, strict=True):
+            if previous.get(row) == encoding.ids:
                 settled[row] = (ids, read)
-            else:
+            elif text:
                 previous[row] = ids
                 again.append((row, text))
         pending = [row for row, _ in again]

@@ -37,6 +37,11 @@ class Shard(BaseModel):
         """Name of the embedding array."""
         return f"embeddings-{self.number:05d}.npy"
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """What the bytes of each of its files must add up to."""
+        return {self.tokens_file: self.tokens_checksum, self.embeddings_file: self.embeddings_checksum}
+
 
 class Manifest(BaseModel):
     """The store's description and the list of its finished shards."""
@@ -71,9 +76,15 @@ class Manifest(BaseModel):
         """The ids that may stand on a canvas of this store."""
         return CanvasVocabulary(self.vocabulary_size, self.special_ids)
 
-    def identity(self) -> dict[str, Any]:
-        """All that must agree for shards to belong to one store."""
-        return self.model_dump(mode="json", exclude={"shards", "complete"})
+    def differences(self, other: "Manifest") -> list[str]:
+        """Say what keeps the shards of two manifests from belonging to one store; nothing when they do."""
+        ours, theirs = (_facts(manifest) for manifest in (self, other))
+        found = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+        if self.tokenizer_hash != other.tokenizer_hash:
+            found.append("another tokenizer")
+        if self.source_hash != other.source_hash:
+            found.append("another source text")
+        return found
 
     def save(self, folder: Path) -> None:
         """Write ``manifest.json``: the one point at which a shard becomes part of the store."""
@@ -92,3 +103,9 @@ class Manifest(BaseModel):
                 f"{path} is not a manifest of this version: {str(error).splitlines()[0]}",
                 f"Remove {folder} and run unembed embed again.",
             ) from error
+
+
+def _facts(manifest: Manifest) -> dict[str, Any]:
+    encoder = {f"encoder {key}": value for key, value in manifest.encoder.model_dump().items()}
+    encoder["encoder"] = encoder.pop("encoder name")
+    return encoder | {"canvas length": manifest.canvas_length, "lines per shard": manifest.shard_lines}

@@ -1,13 +1,19 @@
 """Reads a store as two long memory-mapped arrays. Knows nothing of encoders or training."""
 
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.errors import StoreError
 from unembed.files import checksum
-from unembed.store.manifest import TOKENIZER_FILE, Manifest
+from unembed.store.canvas import tokenizer_hash
+from unembed.store.manifest import TOKENIZER_FILE, Manifest, Shard
+
+# A mapped array holds a file open, and a process may hold 1,024 files (256 on macOS).
+_OPEN_ARRAYS = 160
 
 
 class Store:
@@ -18,59 +24,99 @@ class Store:
         self.folder = folder
         self.manifest = Manifest.load(folder)
         if not self.manifest.rows:
-            raise StoreError(f"The store in {folder} has no finished shard.", "Let unembed embed run on.")
-        self._tokens: list[np.ndarray] = []
-        self._embeddings: list[np.ndarray] = []
-        for shard in self.manifest.shards:
-            for name, expected in (
-                (shard.tokens_file, shard.tokens_checksum),
-                (shard.embeddings_file, shard.embeddings_checksum),
-            ):
-                if verify and (folder / name).is_file() and checksum(folder / name) != expected:
-                    raise self._corrupt(name, "its bytes have changed")
-            self._tokens.append(self._open(shard.tokens_file, (shard.rows, self.manifest.canvas_length)))
-            self._embeddings.append(self._open(shard.embeddings_file, (shard.rows, self.manifest.encoder.dim)))
+            raise StoreError(
+                f"The store in {folder} has no finished shard.",
+                "Run the same unembed embed command again: it goes on where it stopped.",
+            )
+        self._arrays: OrderedDict[str, np.ndarray] = OrderedDict()
         self._starts = np.cumsum([0, *(shard.rows for shard in self.manifest.shards)])
-        self.lengths = np.concatenate([(part != self.manifest.vocabulary.pad).sum(1) for part in self._tokens])
+        self.lengths = np.concatenate([self._check(shard, verify) for shard in self.manifest.shards])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the mapped arrays behind: a copy in another process maps them anew."""
+        return self.__dict__ | {"_arrays": OrderedDict()}
+
     def tokens(self, rows: np.ndarray) -> np.ndarray:
         """Return the token ids of some rows, padded with the vocabulary's ``pad``: (rows, canvas) int64."""
-        return self._take(self._tokens, rows).astype(np.int64)
+        taken = np.empty((len(rows), self.manifest.canvas_length), dtype=np.int64)
+        for shard, here, places in self._owners(rows):
+            taken[here] = self._tokens(shard)[places]
+        return taken
 
     def embeddings(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of some rows: (rows, dim) float32."""
-        return self._take(self._embeddings, rows).astype(np.float32)
+        taken = np.empty((len(rows), self.manifest.encoder.dim), dtype=np.float32)
+        for shard, here, places in self._owners(rows):
+            taken[here] = self._embeddings(shard)[places]
+        return taken
 
     def tokenizer(self) -> Tokenizer:
         """Return the encoder's tokenizer as it was when the store was made."""
         path = self.folder / TOKENIZER_FILE
-        if not path.is_file():
-            raise StoreError(f"{path} is missing.", "Run unembed embed again into the same folder.")
-        return Tokenizer.from_file(str(path))
-
-    def _take(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
-        rows = np.asarray(rows)
-        taken = np.empty((len(rows), parts[0].shape[1]), dtype=parts[0].dtype)
-        owners = np.searchsorted(self._starts, rows, side="right") - 1
-        for owner in np.unique(owners):
-            here = owners == owner
-            taken[here] = parts[owner][rows[here] - self._starts[owner]]
-        return taken
-
-    def _open(self, name: str, shape: tuple[int, int]) -> np.ndarray:
         try:
-            array = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise self._corrupt(name, str(error).splitlines()[0] or "it cannot be read") from error
-        if array.shape != shape:
-            raise self._corrupt(name, f"its shape is {array.shape}, expected {shape}")
-        return np.asarray(array) if array.size == 0 else array
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # tokenizers raises nothing narrower
+            raise StoreError(f"{path} is missing or corrupt: {error}.", _REMEDY) from error
+        if tokenizer_hash(tokenizer) != self.manifest.tokenizer_hash:
+            raise StoreError(f"{path} is not the tokenizer that the store was made with.", _REMEDY)
+        return tokenizer
+
+    def _owners(self, rows: np.ndarray) -> list[tuple[Shard, np.ndarray, np.ndarray]]:
+        """Say for each shard concerned which of ``rows`` are in it, and where."""
+        rows = np.asarray(rows)
+        if len(rows) and not (0 <= rows.min() and rows.max() < len(self)):
+            raise IndexError(f"rows must be from 0 to {len(self) - 1}")
+        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        parts = []
+        for owner in np.unique(owners):
+            here = np.flatnonzero(owners == owner)
+            parts.append((self.manifest.shards[owner], here, rows[here] - self._starts[owner]))
+        return parts
+
+    def _check(self, shard: Shard, verify: bool) -> np.ndarray:
+        """Open both arrays of a shard, and return the lengths of its texts."""
+        if verify:
+            for name, expected in shard.checksums.items():
+                if self._checksum(name) != expected:
+                    raise self._corrupt(name, "its bytes have changed")
+        self._embeddings(shard)
+        lengths: np.ndarray = (self._tokens(shard) != self.manifest.vocabulary.pad).sum(1)
+        return lengths
+
+    def _checksum(self, name: str) -> str:
+        try:
+            return checksum(self.folder / name)
+        except OSError as error:
+            raise self._corrupt(name, str(error)) from error
+
+    def _tokens(self, shard: Shard) -> np.ndarray:
+        return self._map(shard.tokens_file, (shard.rows, self.manifest.canvas_length), self.manifest.tokens_dtype)
+
+    def _embeddings(self, shard: Shard) -> np.ndarray:
+        return self._map(shard.embeddings_file, (shard.rows, self.manifest.encoder.dim), self.manifest.embeddings_dtype)
+
+    def _map(self, name: str, shape: tuple[int, int], dtype: str) -> np.ndarray:
+        """Return a mapped array; the one that was used longest ago makes room for it."""
+        if name in self._arrays:
+            self._arrays.move_to_end(name)
+            return self._arrays[name]
+        try:
+            array: np.ndarray = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+        # Damage to a header comes out as whatever numpy's parser stumbles over.
+        except Exception as error:
+            raise self._corrupt(name, next(iter(str(error).splitlines()), "it cannot be read")) from error
+        if (array.shape, array.dtype) != (shape, np.dtype(dtype)) or not array.flags.c_contiguous:
+            raise self._corrupt(name, f"it holds {array.dtype} {array.shape}, expected {dtype} {shape}")
+        self._arrays[name] = array
+        if len(self._arrays) > _OPEN_ARRAYS:
+            self._arrays.popitem(last=False)
+        return array
 
     def _corrupt(self, name: str, why: str) -> StoreError:
-        return StoreError(
-            f"The shard {self.folder / name} is missing or corrupt: {why}.",
-            "Run the same unembed embed command again: it checks every shard and makes the damaged ones anew.",
-        )
+        return StoreError(f"The shard {self.folder / name} is missing or corrupt: {why}.", _REMEDY)
+
+
+_REMEDY = "Run the same unembed embed command again: it checks every file and makes the damaged ones anew."

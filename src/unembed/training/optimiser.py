@@ -48,8 +48,7 @@ class Muon(Optimizer):
         assert parameter.grad is not None
         buffer: Tensor = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
         buffer.lerp_(parameter.grad, 1.0 - group["momentum"])
-        blended: Tensor = torch.lerp(parameter.grad, buffer, group["momentum"])
-        return blended
+        return torch.lerp(parameter.grad, buffer, group["momentum"])
 
 
 def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
@@ -58,7 +57,7 @@ def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
     x = matrices.float() if matrices.device.type == "cpu" else matrices.bfloat16()
     wide = x.shape[1] <= x.shape[2]
     x = x if wide else x.mT
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=1e-7)
     for _ in range(steps):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x

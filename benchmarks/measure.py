@@ -1,0 +1,99 @@
+"""How the benchmarks take times and hand on results. Knows nothing of what is measured, and imports no torch."""
+
+import argparse
+import json
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Result:
+    """What one benchmark found; ``run.py`` turns it into a section of ``results.md``."""
+
+    title: str
+    compared: str
+    """What is compared with what, in a sentence or two."""
+    columns: list[str]
+    rows: list[list[str]]
+    figure: str
+    """Name of the one ratio that has a target."""
+    ratio: float
+    target: float
+    at_least: bool
+    """Whether the target is a lower bound."""
+    repetitions: int
+    sizes: dict[str, Any]
+    times: dict[str, list[float]] = field(default_factory=dict)
+    """Every repetition's figure (seconds unless the benchmark says otherwise), by variant."""
+    notes: list[str] = field(default_factory=list)
+    command: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the ratio reaches the target."""
+        return self.ratio >= self.target if self.at_least else self.ratio <= self.target
+
+    def verdict(self) -> str:
+        """Say the ratio, its target, and whether it is met."""
+        bound = "at least" if self.at_least else "at most"
+        return (
+            f"{self.figure}: **{self.ratio:.2f}** (target {bound} {self.target:g}: {'met' if self.met else 'missed'})"
+        )
+
+
+def interleave(variants: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
+    """Time the variants in turn, A B A B ..., so that a drift of the machine meets all of them alike.
+
+    The caller has run each of them before: no warm-up happens here.
+    """
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for repetition in range(repetitions):
+        for name, run in variants.items():
+            begun = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - begun)
+            print(f"  {repetition + 1}/{repetitions} {name}: {times[name][-1]:.2f} s", file=sys.stderr, flush=True)
+    return times
+
+
+def spread(rates: Sequence[float]) -> str:
+    """Format the median with the smallest and the largest of several figures."""
+    return f"{statistics.median(rates):,.1f} ({min(rates):,.1f} to {max(rates):,.1f})"
+
+
+def make_parser(documentation: str | None, repetitions: int) -> argparse.ArgumentParser:
+    """Return a parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the script runs, measures nothing")
+    parser.add_argument("--repetitions", type=int, default=repetitions, help="timed rounds (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
+    return parser
+
+
+def finish(result: Result, options: argparse.Namespace) -> None:
+    """Print a result, and write it where ``--json`` says."""
+    arguments = sys.argv[1:]
+    if "--json" in arguments:  # where the figures go is not part of how they come about
+        place = arguments.index("--json")
+        del arguments[place : place + 2]
+    result.command = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments])
+    print(format_section(result))
+    if options.json:
+        values = asdict(result) | {"met": result.met}
+        options.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+def format_section(result: Result) -> str:
+    """Return a result as Markdown."""
+    lines = [f"## {result.title}", "", result.compared, "", result.verdict(), ""]
+    lines += [f"| {' | '.join(cells)} |" for cells in (result.columns, ["---"] * len(result.columns), *result.rows)]
+    lines += ["", *(f"- {note}" for note in result.notes)]
+    sizes = ", ".join(f"{name} {value}" for name, value in result.sizes.items())
+    lines += [f"- Sizes: {sizes}. Repetitions: {result.repetitions}, interleaved. Command: `{result.command}`", ""]
+    return "\n".join(lines)

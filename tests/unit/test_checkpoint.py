@@ -1,0 +1,152 @@
+import json
+
+import huggingface_hub
+import pytest
+import torch
+
+from unembed import Inverter
+from unembed.checkpoint import CheckpointInfo
+from unembed.config import NoiseConfig
+from unembed.encoders import EncoderDescription
+from unembed.errors import CheckpointError
+
+
+@pytest.fixture
+def inverter(build_model, stir, tiny_tokenizer):
+    model = stir(build_model(readout="linear"))
+    encoder = EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
+    info = CheckpointInfo(
+        encoder=encoder,
+        model=model.config,
+        noise=NoiseConfig(),
+        special_ids=model.vocabulary.special,
+        tokenizer_hash="x",
+        training_rows=60,
+        metrics={"elbo": 3.25, "token_accuracy": 0.5, "step": 1000},
+    )
+    return Inverter(model, tiny_tokenizer, info)
+
+
+def test_what_is_saved_is_what_is_loaded(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu")
+    vectors = torch.randn(5, 16)
+    assert loaded.invert(vectors) == inverter.invert(vectors)
+    assert loaded.info == inverter.info
+
+
+def test_a_folder_holds_four_files_and_nothing_that_runs_code(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    names = {path.name for path in (tmp_path / "it").iterdir()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json", "README.md"}
+
+
+def test_half_precision_halves_the_file(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "full")
+    inverter.save_pretrained(tmp_path / "half", torch.float16)
+    full, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half"))
+    assert half < 0.6 * full
+    assert Inverter.from_pretrained(tmp_path / "half").model.prior_scale.dtype == torch.float32
+
+
+def test_saving_again_replaces_the_folder_whole(inverter, tmp_path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "stale.bin").write_text("old")
+    inverter.save_pretrained(tmp_path / "it")
+    assert not (tmp_path / "it" / "stale.bin").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["it"]
+
+
+def test_the_card_names_the_encoder_and_every_measure_by_its_name(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    card = (tmp_path / "it" / "README.md").read_text()
+    assert "An inverter for fake" in card
+    assert "| token_accuracy | 0.5 | free-running" in card
+    assert "| step | 1,000 |" in card
+
+
+def truncate(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def make_foreign(folder):
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", "hidden_size": 384}))
+
+
+def swap_weights(folder):
+    from safetensors.torch import save_file
+
+    save_file({"weight": torch.zeros(2)}, folder / "model.safetensors")
+
+
+def pickle_instead(folder):
+    torch.save({"weight": torch.zeros(2)}, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (truncate, "truncated or not a safetensors file"),
+        (pickle_instead, "truncated or not a safetensors file"),
+        (make_foreign, "not the configuration of an unembed inverter"),
+        (swap_weights, "do not belong to"),
+        (lambda folder: (folder / "config.json").write_text("{"), "not the configuration"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), r"tokenizer.json cannot be read"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json"),
+    ],
+)
+def test_a_damaged_or_foreign_checkpoint_is_told_apart(inverter, tmp_path, damage, message):
+    inverter.save_pretrained(tmp_path / "it")
+    damage(tmp_path / "it")
+    with pytest.raises(CheckpointError, match=message):
+        Inverter.from_pretrained(tmp_path / "it")
+
+
+def test_a_folder_that_does_not_exist_is_not_looked_up_on_the_hub():
+    with pytest.raises(CheckpointError, match="There is no folder"):
+        Inverter.from_pretrained("./nowhere/at/all")
+
+
+def test_a_hub_id_is_fetched_without_code_and_loaded(inverter, tmp_path, monkeypatch):
+    inverter.save_pretrained(tmp_path / "remote")
+    asked = {}
+
+    def snapshot_download(name, **options):
+        asked.update(options, name=name)
+        return str(tmp_path / "remote")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    loaded = Inverter.from_pretrained("someone/inverter", revision="v1", token="secret")
+    assert loaded.info == inverter.info
+    assert (asked["name"], asked["revision"], asked["token"]) == ("someone/inverter", "v1", "secret")
+    assert all(not pattern.endswith((".py", ".bin", ".pt")) for pattern in asked["allow_patterns"])
+
+
+def test_an_unreachable_hub_is_an_error_with_a_remedy(monkeypatch):
+    def snapshot_download(name, **options):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(CheckpointError, match="no route"):
+        Inverter.from_pretrained("someone/inverter")
+
+
+def test_pushing_uploads_the_four_files(inverter, monkeypatch):
+    uploaded = {}
+
+    class Api:
+        def __init__(self, token=None):
+            uploaded["token"] = token
+
+        def create_repo(self, name, private, exist_ok):
+            uploaded.update(name=name, private=private)
+
+        def upload_folder(self, repo_id, folder_path, **_):
+            uploaded["files"] = sorted(path.name for path in folder_path.iterdir())
+            return type("Commit", (), {"commit_url": "https://hub/commit/1"})
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    assert inverter.push_to_hub("me/inverter", private=True, token="t") == "https://hub/commit/1"
+    assert uploaded["files"] == ["README.md", "config.json", "model.safetensors", "tokenizer.json"]
+    assert (uploaded["name"], uploaded["private"], uploaded["token"]) == ("me/inverter", True, "t")

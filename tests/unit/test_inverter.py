@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unembed.checkpoint import CheckpointInfo
+from unembed.config import NoiseConfig
+from unembed.decoding import decode_by_confidence
+from unembed.encoders import EncoderDescription
+from unembed.errors import ConfigError, EncoderError, VectorError
+from unembed.inverter import Inverter
+from unembed.model import NoiseSchedule
+
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def make_inverter(build_model, stir, tiny_tokenizer):
+    def make(**changes):
+        model = stir(build_model(**changes))
+        encoder = EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
+        info = CheckpointInfo(
+            encoder=encoder,
+            model=model.config,
+            noise=NoiseConfig(),
+            special_ids=model.vocabulary.special,
+            tokenizer_hash="x",
+            training_rows=1,
+        )
+        return Inverter(model, tiny_tokenizer, info)
+
+    return make
+
+
+def vectors(rows, seed=0):
+    return np.random.default_rng(seed).normal(size=(rows, 16)).astype(np.float32)
+
+
+@SLOW
+@given(steps=st.integers(1, 40), rows=st.integers(1, 6), canvas=st.sampled_from(["exact", "fixed"]))
+def test_decoding_ends_with_no_mask_for_any_number_of_steps(build_model, stir, steps, rows, canvas):
+    model = stir(build_model(canvas=canvas))
+    seen = {}
+    for step in decode_by_confidence(model, NoiseSchedule(NoiseConfig()), torch.from_numpy(vectors(rows)), steps=steps):
+        masked = step.canvas == model.vocabulary.mask
+        assert (step.confidence[masked] == 0).all()
+        assert step.passes <= steps
+        if step.final:
+            assert not masked.any()
+            assert not torch.isin(step.canvas, torch.tensor(model.vocabulary.special)).any()
+            seen |= dict.fromkeys(step.rows.tolist(), True)
+    assert sorted(seen) == list(range(rows))
+
+
+@SLOW
+@given(steps=st.integers(1, 14))
+def test_a_revealed_token_stays(build_model, stir, steps):
+    model = stir(build_model())
+    before = None
+    lengths = torch.full((3,), 12)
+    for step in decode_by_confidence(
+        model, NoiseSchedule(NoiseConfig()), torch.from_numpy(vectors(3)), steps=steps, lengths=lengths
+    ):
+        if before is not None:
+            revealed = before != model.vocabulary.mask
+            assert torch.equal(step.canvas[revealed], before[revealed])
+            assert torch.equal(step.changed, (step.canvas != before))
+        before = step.canvas
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_inversion_does_not_depend_on_how_vectors_are_batched(make_inverter, batch_size):
+    inverter = make_inverter(readout="linear")
+    wanted = [inverter.invert(vector)[0] for vector in vectors(7)]
+    got = inverter.invert(vectors(7), batch_size=batch_size)
+    assert [inversion.text for inversion in got] == [inversion.text for inversion in wanted]
+    assert np.allclose([i.confidence for i in got], [i.confidence for i in wanted], atol=1e-5)
+
+
+def test_an_inversion_tells_text_tokens_confidences_strategy_and_passes(make_inverter):
+    (inversion,) = make_inverter().invert(vectors(1)[0], steps=4, lengths=[6])
+    assert len(inversion.tokens) == len(inversion.confidences) == 6
+    assert all(0 < confidence <= 1 for confidence in inversion.confidences)
+    assert (inversion.strategy, inversion.passes) == ("confidence", 4)
+    assert inversion.text
+
+
+def test_known_lengths_are_kept(make_inverter):
+    inversions = make_inverter().invert(vectors(4), lengths=[3, 9, 3, 1])
+    assert [len(inversion.tokens) for inversion in inversions] == [3, 9, 3, 1]
+
+
+def test_text_on_a_fixed_canvas_ends_at_its_first_end(make_inverter):
+    inverter = make_inverter(canvas="fixed")
+    bias = inverter.model.denoiser.output_bias.data
+    bias[inverter.info.vocabulary.eos] = 50.0
+    assert inverter.invert(vectors(1))[0].tokens == []
+
+
+def test_lists_and_tensors_are_vectors_too(make_inverter):
+    inverter = make_inverter()
+    assert inverter.invert(vectors(2).tolist()) == inverter.invert(torch.from_numpy(vectors(2)))
+
+
+def test_no_vectors_give_no_inversions(make_inverter):
+    assert make_inverter().invert(np.empty((0, 16))) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((2, 15)), "reads 16 numbers each(.|\n)*trained for fake"),
+        (np.ones((2, 3, 16)), "shape"),
+        (np.array([[np.nan] * 16]), r"not finite \(rows 0\)"),
+        (np.array([[1.0] * 16, [np.inf] * 16]), r"1 of 2 vectors are not finite \(rows 1\)"),
+        (np.zeros((7, 16)), r"7 of 7 vectors are all zeros \(rows 0, 1, 2, 3, 4, \.\.\.\)"),
+        ([["a"] * 16], "not numbers"),
+        ([[1.0] * 16, [1.0]], "not numbers in rows of one length"),
+    ],
+)
+def test_vectors_that_cannot_be_read_are_refused_with_the_reason(make_inverter, bad, message):
+    with pytest.raises(VectorError, match=message):
+        make_inverter().invert(bad)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "telepathy"}, "Unknown strategy 'telepathy'"),
+        ({"steps": 0}, "at least 1"),
+        ({"lengths": [13]}, "from 1 to 12"),
+        ({"lengths": [3, 3]}, "Expected 1 lengths"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(make_inverter, options, message):
+    with pytest.raises(ConfigError, match=message):
+        make_inverter().invert(vectors(1), **options)
+
+
+def test_a_fixed_canvas_takes_no_lengths(make_inverter):
+    with pytest.raises(ConfigError, match="finds the length itself"):
+        make_inverter(canvas="fixed").invert(vectors(1), lengths=[3])
+
+
+def test_a_text_goes_round_through_its_own_encoder_only(make_inverter, fake_encoder):
+    inverter = make_inverter()
+    assert len(inverter.invert_text(["the cat sat", "a dog ran"], fake_encoder)) == 2
+
+    class Other:
+        description = fake_encoder.description.model_copy(update={"name": "other"})
+
+    with pytest.raises(EncoderError, match="reads vectors of 'fake'(.|\n)*not of 'other'"):
+        inverter.invert_text(["the cat sat"], Other())
+
+
+def test_a_device_that_is_not_there_is_refused(make_inverter):
+    with pytest.raises(ConfigError, match="cannot be used"):
+        make_inverter().to("cuda:7")

@@ -1,0 +1,194 @@
+import json
+import os
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from unembed.config import Recipe, parse
+from unembed.errors import ConfigError, StoreError, TrainingError
+from unembed.training import Hooks, train
+from unembed.training.log import read_metrics
+
+
+@pytest.fixture
+def recipe(tiny_store, tmp_path):
+    """Builds recipes for the tiny store; sections given as keywords are merged into it."""
+
+    def build(**changes):
+        sections = {
+            "encoder": {"name": "fake"},
+            "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 8},
+            "model": {
+                "layers": 1,
+                "width": 16,
+                "heads": 2,
+                "feedforward": 32,
+                "readout": {"kind": "linear", "ridge": 1.0},
+            },
+            "noise": {},
+            "training": {
+                "output": tmp_path / "run",
+                "steps": 12,
+                "batch_size": 8,
+                "learning_rate": 1e-2,
+                "warmup_steps": 2,
+                "log_every": 1,
+                "validate_every": 6,
+                "ema_decay": 0.5,
+            },
+        }
+        return parse(Recipe, {name: section | changes.get(name, {}) for name, section in sections.items()}, "test")
+
+    return build
+
+
+def run(recipe, hooks=None, **options):
+    return train(recipe, device="cpu", hooks=hooks, **options)
+
+
+def stop_at(step):
+    def on_step(number, *_):
+        if number == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return Hooks(on_step=on_step)
+
+
+def losses(folder):
+    return [(e["step"], e["elbo"], e["gradient_norm"]) for e in read_metrics(folder) if e["kind"] == "train"]
+
+
+VARIANTS = {
+    "adamw": {},
+    "muon": {"training": {"optimiser": "muon"}},
+    "dropout and accumulation": {"model": {"dropout": 0.2}, "training": {"accumulation": 2}},
+    "fixed canvas": {"model": {"canvas": "fixed", "time_conditioning": True, "conditioning": "adaln"}},
+    "sampled softmax": {"training": {"sampled_softmax": 8, "frequent_tokens": 16}},
+    "mlp readout": {"model": {"readout": {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}}},
+    "counted masks": {"noise": {"masking": "count"}, "model": {"prefix_tokens": 2}},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_resumed_run_takes_the_very_steps_of_an_uninterrupted_one(recipe, tmp_path, variant):
+    changes = VARIANTS[variant]
+
+    def build(name):
+        made = recipe(**changes)
+        return made.model_copy(update={"training": made.training.model_copy(update={"output": tmp_path / name})})
+
+    assert run(build("whole")).reason == "finished"
+    stopped = run(build("parts"), stop_at(5))
+    assert (stopped.reason, stopped.step) == ("interrupted", 5)
+    resumed = run(build("parts"), resume=True)
+    assert (resumed.reason, resumed.step) == ("finished", 12)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    one, other = (load_file(tmp_path / name / "state" / "state.safetensors") for name in ("whole", "parts"))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_training_lowers_the_validation_loss(recipe):
+    made = recipe(training={"steps": 150, "warmup_steps": 10, "validate_every": 50})
+    run(made)
+    elbos = [event["elbo"] for event in read_metrics(made.training.output) if event["kind"] == "validation"]
+    assert len(elbos) == 3
+    assert elbos[-1] < elbos[0] - 0.3
+
+
+def test_a_run_leaves_best_latest_milestones_curves_metrics_and_its_recipe(recipe, tmp_path):
+    exported = []
+
+    def export(folder, model, facts):
+        exported.append((folder.name, facts["step"]))
+        assert not model.training
+
+    made = recipe(training={"milestones": [4, 12], "free_running_rows": 4})
+    outcome = run(
+        made, Hooks(export=export, free_running=lambda model, store, rows: {"token_accuracy": len(rows) / 100})
+    )
+    assert {name for name, _ in exported} == {"best", "latest", "milestone-000004", "milestone-000012"}
+    assert outcome.metrics["token_accuracy"] == 0.04
+    assert {"elbo", "masked_accuracy@0.1", "masked_accuracy@0.5", "masked_accuracy@0.9"} <= outcome.metrics.keys()
+    folder = tmp_path / "run"
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "recipe.yaml").is_file()
+    assert any((folder / "tensorboard").iterdir())
+    assert not list(folder.rglob("*.pt")) + list(folder.rglob("*.bin")) + list(folder.rglob("*.pkl"))
+
+
+def test_time_being_up_ends_with_a_measured_and_saved_model(recipe):
+    outcome = run(recipe(), max_minutes=0.0)
+    assert (outcome.reason, outcome.step) == ("time", 1)
+    assert "elbo" in outcome.metrics
+    assert run(recipe(), resume=True).reason == "finished"
+
+
+def test_a_run_that_no_longer_improves_stops_early(recipe):
+    outcome = run(recipe(training={"learning_rate": 1e-12, "validate_every": 1, "patience": 3}))
+    assert outcome.reason == "patience"
+    assert outcome.step == 4
+
+
+def test_a_finished_run_can_be_prolonged(recipe):
+    run(recipe())
+    assert run(recipe(training={"steps": 15}), resume=True).step == 15
+
+
+def test_a_run_is_not_overwritten_and_nothing_is_not_resumed(recipe):
+    with pytest.raises(TrainingError, match="nothing to resume"):
+        run(recipe(), resume=True)
+    run(recipe())
+    with pytest.raises(TrainingError, match="holds a run already"):
+        run(recipe())
+
+
+def test_a_run_is_not_resumed_with_a_recipe_that_makes_another_model(recipe):
+    run(recipe())
+    with pytest.raises(TrainingError, match="begun with another model, training.batch_size"):
+        run(recipe(model={"layers": 2}, training={"batch_size": 4}), resume=True)
+
+
+def test_a_damaged_state_is_told_and_not_guessed_at(recipe, tmp_path):
+    run(recipe())
+    weights = tmp_path / "run" / "state" / "state.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(TrainingError, match="cannot be resumed"):
+        run(recipe(), resume=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": {"name": "all-MiniLM-L6-v2"}}, "encoder is 'fake', the recipe wants 'all-MiniLM-L6-v2'"),
+        ({"encoder": {"name": "fake", "prompt": "query: "}}, "prompt is None"),
+        ({"data": {"canvas_length": 32}}, "canvas_length is 12, the recipe wants 32"),
+    ],
+)
+def test_a_store_that_does_not_fit_the_recipe_is_refused_with_the_reason(recipe, changes, message):
+    with pytest.raises(StoreError, match=message):
+        run(recipe(**changes))
+
+
+def test_a_model_that_does_not_fit_the_store_is_refused_with_the_reason(recipe):
+    with pytest.raises(ConfigError, match="model.embedding_dim: 99, the store has 16"):
+        run(recipe(model={"embedding_dim": 99}))
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_last_save(recipe, monkeypatch):
+    run(recipe(training={"steps": 3}))
+    monkeypatch.setattr("torch.nn.functional.cross_entropy", lambda logits, *_, **__: logits.sum(-1) * torch.nan)
+    with pytest.raises(TrainingError, match="the loss is nan"):
+        run(recipe(training={"steps": 6}), resume=True)
+    monkeypatch.undo()
+    assert run(recipe(training={"steps": 6}), resume=True).step == 6
+
+
+def test_metrics_hold_one_line_per_step_after_a_kill_between_saves(recipe, tmp_path):
+    run(recipe(), stop_at(5))
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:  # what a killed process would have left
+        file.write(json.dumps({"kind": "train", "step": 6, "elbo": 0.0}) + "\n" + '{"kind": "tr')
+    run(recipe(), resume=True)
+    assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
