@@ -1,8 +1,8 @@
 """Peak memory of ``embed_texts`` over a short and a long source: it must not grow with the number of lines.
 
-Each source is embedded in a process of its own, whose largest resident set (``ru_maxrss``) is read at its end. Lines are
-generated on the fly, 3 to 6 common words on a canvas of 8, so that 200,000 of them take minutes and not an hour; the
-encoder is the real one, and shards have their default size.
+Each source is embedded in a process of its own, whose largest resident set (``ru_maxrss``) is read at its end. Lines
+are generated on the fly, 3 or 4 common words on a canvas of 8, so that 200,000 of them take minutes and not an hour;
+the encoder is the real one, and shards have their default size.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from texts import make_texts
 
 TARGET = 1.1
 _CANVAS_LENGTH = 8
-_SHORTEST, _LONGEST = 3, 6
+_SHORTEST, _LONGEST = 3, 4
 # ru_maxrss counts kilobytes, on macOS bytes.
 _UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -98,7 +98,7 @@ def main() -> None:
             at_least=False,
             repetitions=options.repetitions,
             sizes={
-                "lines": f"generated, {_SHORTEST} to {_LONGEST} common words each",
+                "lines": f"generated, {_SHORTEST} to {_LONGEST} common words (one token each)",
                 "canvas": _CANVAS_LENGTH,
                 "lines a shard": options.shard_lines,
                 "encoder": options.encoder,

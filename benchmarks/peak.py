@@ -2,7 +2,7 @@
 
 One real step is recorded: every matrix product with the shapes and memory layouts of its operands, forward and
 backward. The same products are then run by themselves in a plain loop, on operands that are not in the cache and into
-memory that is there already. ``share`` is their time over the step's: 1 would mean that nothing but products costs time.
+memory that is there already. The share is their time over the step's: at 1, nothing but products would cost time.
 """
 
 import math
@@ -61,11 +61,11 @@ class Product(NamedTuple):
         return 2 * math.prod(self.left.size) * self.right.size[-1]
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every matrix product that runs while it is on."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.products: list[Product] = []
 
     def __torch_dispatch__(
@@ -132,7 +132,7 @@ def run_all(calls: list[Callable[[], Tensor]]) -> None:
 
 def main() -> None:
     """Measure steps and products in turn."""
-    parser = make_parser(__doc__, repetitions=7)
+    parser = make_parser(__doc__, repetitions=5)
     add_options(parser)
     options = parser.parse_args()
     recipe = minilm_recipe(quick=options.quick)
@@ -153,7 +153,7 @@ def main() -> None:
         loops = {name: partial(run_all, group) for name, group in calls.items()}
         for loop in loops.values():
             loop()
-        times = interleave({"step": step.epoch} | loops, options.repetitions)
+        times = interleave({"step": step.epoch, **loops}, options.repetitions)
     gigaflops = {name: sum(product.flops for product in group) / 1e9 for name, group in products.items()}
     gigaflops["products"] = gigaflops["step"] = gigaflops["linear"] + gigaflops["attention"]
     times["products"] = [sum(pair) for pair in zip(times["linear"], times["attention"], strict=True)]

@@ -71,8 +71,8 @@ def format_page(machine: dict[str, Any], results: dict[str, dict[str, Any]], *, 
             "",
         ]
     lines += [
-        "Made by the command below. Within a benchmark the variants take turns, and the median of the repetitions counts;"
-        " every single time is in `results.json`.",
+        "Within a benchmark the variants take turns (A B A B ...) after a warm-up, and the median of each counts; every"
+        " single time is in `results.json`.",
         "",
         "| | |",
         "|---|---|",

@@ -20,7 +20,7 @@ from unembed.training.batches import BatchPlan, load_batch, step_generator
 from unembed.training.optimiser import make_average, make_optimisers
 from unembed.training.readout import count_tokens
 
-_MINILM = CanvasVocabulary(30_522, (0, 100, 101, 102, 103))
+_VOCABULARY_SIZE = 30_522  # of all-MiniLM-L6-v2
 _RECIPE = Path(__file__).parent.parent / "configs" / "minilm.yaml"
 _DIM = 384
 
@@ -40,7 +40,7 @@ def minilm_recipe(*, quick: bool) -> Recipe:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which batches are used."""
-    parser.add_argument("--batches", type=int, default=8, help="batches in a timed round (default: %(default)s)")
+    parser.add_argument("--batches", type=int, default=6, help="batches in a timed round (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=64, help="rows of a batch (default: %(default)s)")
     parser.add_argument("--store", type=Path, help="take the rows from this store, not from synthetic ones")
 
@@ -54,7 +54,7 @@ def open_store(options: argparse.Namespace) -> Iterator[Store]:
         yield Store(options.store)
         return
     with tempfile.TemporaryDirectory() as folder:
-        vocabulary = CanvasVocabulary(2_000) if options.quick else _MINILM
+        vocabulary = CanvasVocabulary(2_000 if options.quick else _VOCABULARY_SIZE)
         yield make_store(Path(folder), vocabulary, options.batches, options.batch_size)
 
 

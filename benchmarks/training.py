@@ -41,7 +41,8 @@ class ReferenceBlock(nn.Module):
         normed = self.attention_norm(hidden) * (1 + scale_a) + shift_a
         hidden = hidden + gate_a * self.attention(normed, normed, normed, need_weights=False)[0]
         normed = self.feedforward_norm(hidden) * (1 + scale_f) + shift_f
-        return hidden + gate_f * self.feedforward(normed)
+        updated: Tensor = hidden + gate_f * self.feedforward(normed)
+        return updated
 
 
 class ReferenceModel(nn.Module):

@@ -120,5 +120,5 @@ def test_two_processes_train_together_and_leave_one_inverter(corpus):
     metrics = [json.loads(line) for line in (corpus / "pair" / "metrics.jsonl").read_text().splitlines()]
     steps = [event for event in metrics if event["kind"] == "train"]
     assert [event["step"] for event in steps] == [1, 2, 3, 4]
-    assert steps[0]["samples"] > 8  # the rows of both processes
+    assert steps[-1]["samples"] > 4 * 8  # more than one process could have seen
     assert Inverter.from_pretrained(corpus / "pair" / "best").info.metrics["step"] == 4

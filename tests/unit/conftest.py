@@ -3,7 +3,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from unembed.config import ModelConfig, ReadoutConfig
+from unembed.checkpoint import CheckpointInfo
+from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
+from unembed.encoders import EncoderDescription
+from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
 from unembed.store import CanvasVocabulary
 
@@ -46,3 +49,23 @@ def stir():
         return model
 
     return stir
+
+
+@pytest.fixture
+def make_inverter(build_model, stir, tiny_tokenizer):
+    """Builds inverters of tiny stirred models: they know nothing, but depend on their vector."""
+
+    def make(metrics: dict | None = None, **changes) -> Inverter:
+        model = stir(build_model(**changes))
+        info = CheckpointInfo(
+            encoder=EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True),
+            model=model.config,
+            noise=NoiseConfig(),
+            special_ids=model.vocabulary.special,
+            tokenizer_hash="x",
+            training_rows=60,
+            metrics=metrics or {},
+        )
+        return Inverter(model, tiny_tokenizer, info)
+
+    return make

@@ -5,26 +5,12 @@ import pytest
 import torch
 
 from unembed import Inverter
-from unembed.checkpoint import CheckpointInfo
-from unembed.config import NoiseConfig
-from unembed.encoders import EncoderDescription
 from unembed.errors import CheckpointError
 
 
 @pytest.fixture
-def inverter(build_model, stir, tiny_tokenizer):
-    model = stir(build_model(readout="linear"))
-    encoder = EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
-    info = CheckpointInfo(
-        encoder=encoder,
-        model=model.config,
-        noise=NoiseConfig(),
-        special_ids=model.vocabulary.special,
-        tokenizer_hash="x",
-        training_rows=60,
-        metrics={"elbo": 3.25, "token_accuracy": 0.5, "step": 1000},
-    )
-    return Inverter(model, tiny_tokenizer, info)
+def inverter(make_inverter):
+    return make_inverter(readout="linear", metrics={"elbo": 3.25, "token_accuracy": 0.5, "step": 1000})
 
 
 def test_what_is_saved_is_what_is_loaded(inverter, tmp_path):
@@ -49,11 +35,13 @@ def test_half_precision_halves_the_file(inverter, tmp_path):
     assert Inverter.from_pretrained(tmp_path / "half").model.prior_scale.dtype == torch.float32
 
 
-def test_saving_again_replaces_the_folder_whole(inverter, tmp_path):
+def test_saving_again_replaces_its_own_files_and_leaves_the_user_s(inverter, tmp_path):
     (tmp_path / "it").mkdir()
-    (tmp_path / "it" / "stale.bin").write_text("old")
+    (tmp_path / "it" / "notes.txt").write_text("mine")
+    (tmp_path / "it" / "config.json").write_text("old")
     inverter.save_pretrained(tmp_path / "it")
-    assert not (tmp_path / "it" / "stale.bin").exists()
+    assert (tmp_path / "it" / "notes.txt").read_text() == "mine"
+    assert Inverter.from_pretrained(tmp_path / "it").info == inverter.info
     assert [path.name for path in tmp_path.iterdir()] == ["it"]
 
 

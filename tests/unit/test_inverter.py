@@ -4,33 +4,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unembed.checkpoint import CheckpointInfo
 from unembed.config import NoiseConfig
 from unembed.decoding import decode_by_confidence
-from unembed.encoders import EncoderDescription
 from unembed.errors import ConfigError, EncoderError, VectorError
-from unembed.inverter import Inverter
 from unembed.model import NoiseSchedule
 
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture
-def make_inverter(build_model, stir, tiny_tokenizer):
-    def make(**changes):
-        model = stir(build_model(**changes))
-        encoder = EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
-        info = CheckpointInfo(
-            encoder=encoder,
-            model=model.config,
-            noise=NoiseConfig(),
-            special_ids=model.vocabulary.special,
-            tokenizer_hash="x",
-            training_rows=1,
-        )
-        return Inverter(model, tiny_tokenizer, info)
-
-    return make
 
 
 def vectors(rows, seed=0):

@@ -91,10 +91,10 @@ def test_a_resumed_run_takes_the_very_steps_of_an_uninterrupted_one(recipe, tmp_
 
 
 def test_training_lowers_the_validation_loss(recipe):
-    made = recipe(training={"steps": 150, "warmup_steps": 10, "validate_every": 50})
+    made = recipe(training={"steps": 60, "warmup_steps": 10, "validate_every": 5})
     run(made)
     elbos = [event["elbo"] for event in read_metrics(made.training.output) if event["kind"] == "validation"]
-    assert len(elbos) == 3
+    assert len(elbos) == 12
     assert elbos[-1] < elbos[0] - 0.3
 
 
@@ -179,7 +179,7 @@ def test_a_model_that_does_not_fit_the_store_is_refused_with_the_reason(recipe):
 
 def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_last_save(recipe, monkeypatch):
     run(recipe(training={"steps": 3}))
-    monkeypatch.setattr("torch.nn.functional.cross_entropy", lambda logits, *_, **__: logits.sum(-1) * torch.nan)
+    monkeypatch.setattr("unembed.model.loss.cross_entropy", lambda logits, _: logits.sum(-1) * torch.nan)
     with pytest.raises(TrainingError, match="the loss is nan"):
         run(recipe(training={"steps": 6}), resume=True)
     monkeypatch.undo()

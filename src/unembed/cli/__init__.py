@@ -3,8 +3,9 @@
 Nothing heavy is imported here: ``unembed --version`` answers at once. Each command imports what it needs when it runs.
 """
 
+import errno
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -13,7 +14,9 @@ from unembed.cli.embed import embed
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.train import train
-from unembed.errors import UnembedError
+from unembed.errors import UnembedError, from_os_error
+
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="unembed",
@@ -48,10 +51,21 @@ def main() -> None:
     try:
         app()
     except UnembedError as error:
-        typer.secho(f"Error: {error.problem}", fg=typer.colors.RED, err=True)
-        if error.remedy:
-            typer.echo(error.remedy, err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _end_with(error)
+    except OSError as error:
+        # Whatever was being written: a full disk is nothing that we could have known.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _end_with(from_os_error(error, f"writing {error.filename or 'the output'}"))
+    except SystemExit as ending:
+        if ending.code != _INTERRUPTED:
+            raise
         typer.echo("Interrupted.", err=True)
         sys.exit(1)
+
+
+def _end_with(error: UnembedError) -> NoReturn:
+    typer.secho(f"Error: {error.problem}", fg=typer.colors.RED, err=True)
+    if error.remedy:
+        typer.echo(error.remedy, err=True)
+    sys.exit(2)

@@ -31,22 +31,30 @@ def embed(
     from unembed.progress import make_progress
     from unembed.store import Shard, embed_texts
 
+    sources = {output: corpus}
     if corpus.is_dir():
         sources = {output / split: corpus / f"{split}.txt" for split in ("train", "validation")}
-    else:
-        sources = {output: corpus}
+        validation = output / "validation"
+        # Prepared with --validation-share 0, perhaps to be validated on something else.
+        if not _count_lines(sources[validation]):
+            typer.echo(
+                f"{sources.pop(validation)} is missing or empty: only {output / 'train'} is made. To train on it, also "
+                f"run: unembed embed OTHER.txt --output {validation}",
+                err=True,
+            )
     totals = {}
-    for source in sources.values():
-        if not source.is_file():
-            raise CorpusError(f"{source} does not exist.", "Run: unembed prepare INPUT --output CORPUS")
-        totals[source] = sum(1 for _ in read_texts(source))
-        if not totals[source]:
-            raise CorpusError(f"{source} is empty.", "Run: unembed prepare INPUT --output CORPUS")
+    for folder, source in sources.items():
+        totals[folder] = _count_lines(source)
+        if not totals[folder]:
+            raise CorpusError(
+                f"{source} {'is empty' if source.is_file() else 'does not exist'}.",
+                "Give a text file, or a folder made by: unembed prepare INPUT --output CORPUS",
+            )
     model = load_encoder(encoder, prompt=prompt, revision=revision, device=device)
     result = {}
     for folder, source in sources.items():
         with make_progress() as progress:
-            task = progress.add_task(f"Embedding {source.name}", total=totals[source])
+            task = progress.add_task(f"Embedding {source.name}", total=totals[folder])
 
             def advance(shard: Shard) -> None:
                 progress.advance(task, shard.lines)  # noqa: B023 - called within this iteration only
@@ -62,3 +70,9 @@ def embed(
             )
         result[str(folder)] = {"rows": manifest.rows, "left out": manifest.lines - manifest.rows}
     show_result(result, title=f"Embedded with {model.description.name}", as_json=as_json)
+
+
+def _count_lines(source: Path) -> int:
+    from unembed.corpus import read_texts
+
+    return sum(1 for _ in read_texts(source)) if source.is_file() else 0

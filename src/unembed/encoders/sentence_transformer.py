@@ -31,7 +31,14 @@ class SentenceTransformerEncoder:
     """An :class:`~unembed.encoders.Encoder` around a sentence-transformers model."""
 
     def __init__(
-        self, path: str, *, name: str, revision: str | None, prompt: str | None = None, device: str = "auto"
+        self,
+        path: str,
+        *,
+        name: str,
+        revision: str | None,
+        prompt: str | None = None,
+        device: str = "auto",
+        local_files_only: bool = False,
     ) -> None:
         _check_device(device)
         folder = os.path.isdir(path)  # noqa: PTH112 - a hub id is not a path
@@ -41,7 +48,7 @@ class SentenceTransformerEncoder:
                     path,
                     device=None if device == "auto" else device,
                     revision=None if folder else revision,
-                    local_files_only=folder,
+                    local_files_only=local_files_only,
                     trust_remote_code=False,
                 )
             self.model.eval()

@@ -48,9 +48,9 @@ class CanvasVocabulary:
     def of(cls, tokenizer: Tokenizer) -> "CanvasVocabulary":
         """Read the size and the special ids off an encoder's tokenizer."""
         special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        unknown = getattr(tokenizer.model, "unk_token", None)
-        if unknown is not None and tokenizer.token_to_id(unknown) is not None:
-            special.add(tokenizer.token_to_id(unknown))
+        unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
+        if unknown is not None:
+            special.add(unknown)
         # Not the number of tokens: some vocabularies have holes, and their last ids lie beyond it.
         size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         return cls(size=size, special=tuple(sorted(special)))

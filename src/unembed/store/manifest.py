@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from unembed.encoders import EncoderDescription
-from unembed.errors import StoreError
+from unembed.errors import StoreError, from_os_error
 from unembed.files import write_json
 from unembed.store.canvas import CanvasVocabulary
 
@@ -80,11 +80,15 @@ class Manifest(BaseModel):
         """Say what keeps the shards of two manifests from belonging to one store; nothing when they do."""
         ours, theirs = (_facts(manifest) for manifest in (self, other))
         found = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
-        if self.tokenizer_hash != other.tokenizer_hash:
-            found.append("another tokenizer")
         if self.source_hash != other.source_hash:
             found.append("another source text")
-        return found
+        # What follows from the tokenizer is not worth a mention beside it.
+        if self.tokenizer_hash != other.tokenizer_hash:
+            return [*found, "another tokenizer"]
+        derived = ("vocabulary_size", "special_ids", "tokens_dtype", "embeddings_dtype")
+        return found + [
+            f"other {key.replace('_', ' ')}" for key in derived if getattr(self, key) != getattr(other, key)
+        ]
 
     def save(self, folder: Path) -> None:
         """Write ``manifest.json``: the one point at which a shard becomes part of the store."""
@@ -103,9 +107,10 @@ class Manifest(BaseModel):
                 f"{path} is not a manifest of this version: {str(error).splitlines()[0]}",
                 f"Remove {folder} and run unembed embed again.",
             ) from error
+        except OSError as error:
+            raise from_os_error(error, f"reading {path}") from error
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:
     encoder = {f"encoder {key}": value for key, value in manifest.encoder.model_dump().items()}
-    encoder["encoder"] = encoder.pop("encoder name")
     return encoder | {"canvas length": manifest.canvas_length, "lines per shard": manifest.shard_lines}

@@ -67,7 +67,7 @@ class Store:
     def _owners(self, rows: np.ndarray) -> list[tuple[Shard, np.ndarray, np.ndarray]]:
         """Say for each shard concerned which of ``rows`` are in it, and where."""
         rows = np.asarray(rows)
-        if len(rows) and not (0 <= rows.min() and rows.max() < len(self)):
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise IndexError(f"rows must be from 0 to {len(self) - 1}")
         owners = np.searchsorted(self._starts, rows, side="right") - 1
         parts = []

@@ -2,21 +2,22 @@
 
 A shard covers a fixed run of source lines. Its two arrays are written first, each atomically; then the manifest that
 lists it. A process killed between any two instructions leaves at most arrays that no manifest lists, and the next run
-writes those again: no row is lost, none is repeated.
+writes those again: no row is lost, none is repeated. A shard that was damaged since is made again, and only that one.
 """
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError, StoreError
-from unembed.files import atomic_path, checksum, remove_leftovers, write_text
+from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
 from unembed.store.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
-from unembed.store.manifest import TOKENIZER_FILE, Manifest, Shard
+from unembed.store.manifest import FILE, TOKENIZER_FILE, Manifest, Shard
 
 
 def embed_texts(
@@ -40,72 +41,88 @@ def embed_texts(
         batch_size: texts per forward pass of the encoder.
         on_shard: called with each shard, also with those that were there already.
     """
-    manifest = _begin(lines, folder, encoder, canvas_length, shard_lines)
-    for shard in manifest.shards:
+    with locked_folder(folder) as free:
+        if not free:
+            raise StoreError(
+                f"Another process is filling the store in {folder}.", "Wait for it, or give another --output."
+            )
+        tokenizer = encoder.tokenizer
+        wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
+        manifest = _begin(folder, wanted, tokenizer)
         if on_shard:
-            on_shard(shard)
-    if manifest.complete:
-        return manifest
-    source = islice(lines(), manifest.lines, None)
-    while block := list(islice(source, shard_lines)):
-        shard = _write_shard(len(manifest.shards), block, folder, encoder, manifest, batch_size)
-        manifest = manifest.model_copy(update={"shards": (*manifest.shards, shard)})
+            for shard in manifest.shards:
+                on_shard(shard)
+        if manifest.complete:
+            return manifest
+        finished = {shard.number: shard for shard in manifest.shards}
+        source = lines()
+        for number in count():
+            block = list(islice(source, shard_lines))
+            if not block:
+                break
+            if number in finished:
+                continue
+            finished[number] = _write_shard(number, block, folder, encoder, tokenizer, manifest, batch_size)
+            shards = tuple(finished[key] for key in sorted(finished))
+            manifest = manifest.model_copy(update={"shards": shards})
+            manifest.save(folder)
+            if on_shard:
+                on_shard(finished[number])
+        if not manifest.rows:
+            raise StoreError("No line of the source left a single token on the canvas.", "Check the source text.")
+        manifest = manifest.model_copy(update={"complete": True})
         manifest.save(folder)
-        if on_shard:
-            on_shard(shard)
-    if not manifest.rows:
-        raise StoreError("No line of the source left a single token on the canvas.", "Check the source text.")
-    manifest = manifest.model_copy(update={"complete": True})
-    manifest.save(folder)
-    return manifest
+        return manifest
 
 
-def _begin(
-    lines: Callable[[], Iterator[str]], folder: Path, encoder: Encoder, canvas_length: int, shard_lines: int
+def _describe(
+    lines: Iterator[str], encoder: Encoder, tokenizer: Tokenizer, canvas_length: int, shard_lines: int
 ) -> Manifest:
-    tokenizer = encoder.tokenizer
     vocabulary = CanvasVocabulary.of(tokenizer)
-    wanted = Manifest(
+    return Manifest(
         encoder=encoder.description,
         tokenizer_hash=tokenizer_hash(tokenizer),
         vocabulary_size=vocabulary.size,
         special_ids=vocabulary.special,
         canvas_length=canvas_length,
         tokens_dtype="uint16" if vocabulary.total <= 1 << 16 else "uint32",
-        source_hash=_hash_lines(lines()),
+        source_hash=_hash_lines(lines),
         shard_lines=shard_lines,
     )
-    if not (folder / "manifest.json").is_file():
+
+
+def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
+    """Return the manifest to go on from: that of a new store, or what is intact of the one in ``folder``."""
+    remove_leftovers(folder)
+    if not (folder / FILE).is_file():
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
         wanted.save(folder)
         return wanted
     found = Manifest.load(folder)
-    differing = [key for key, value in wanted.identity().items() if found.identity()[key] != value]
-    if differing:
+    if differences := found.differences(wanted):
         raise StoreError(
-            f"{folder} was begun with another {', '.join(differing).replace('_', ' ')}.",
+            f"{folder} was begun with something else: {'; '.join(differences)}.",
             "Give another --output, or remove the folder to begin anew.",
         )
-    remove_leftovers(folder)
-    intact = [shard for shard in found.shards if _is_intact(folder, shard)]
-    # Shards are numbered without gaps: what follows a damaged one is made again with it.
-    kept = tuple(shard for number, shard in enumerate(intact) if shard.number == number)
-    if len(kept) < len(found.shards):
-        found = found.model_copy(update={"shards": kept, "complete": False})
+    if not _holds_tokenizer(folder / TOKENIZER_FILE, found.tokenizer_hash):
+        write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
+    intact = tuple(shard for shard in found.shards if _is_intact(folder, shard))
+    if len(intact) < len(found.shards):
+        found = found.model_copy(update={"shards": intact, "complete": False})
     return found
 
 
 def _write_shard(
-    number: int, block: Sequence[str], folder: Path, encoder: Encoder, manifest: Manifest, batch_size: int
+    number: int,
+    block: Sequence[str],
+    folder: Path,
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+    manifest: Manifest,
+    batch_size: int,
 ) -> Shard:
-    ids, texts, _ = fit_to_canvas(block, encoder.tokenizer, manifest.canvas_length)
-    vectors = encoder.encode(texts, batch_size=batch_size) if texts else np.empty((0, manifest.encoder.dim), np.float32)
-    if vectors.shape != (len(texts), manifest.encoder.dim) or not np.isfinite(vectors).all():
-        raise EncoderError(
-            f"The encoder '{manifest.encoder.name}' gave vectors of shape {vectors.shape} or values that are not finite"
-            f" for {len(texts)} texts.",
-            f"Expected ({len(texts)}, {manifest.encoder.dim}) finite numbers; check the encoder.",
-        )
+    ids, texts, _ = fit_to_canvas(block, tokenizer, manifest.canvas_length)
+    vectors = _encode(texts, encoder, manifest, batch_size)
     tokens = np.full((len(ids), manifest.canvas_length), manifest.vocabulary.pad, dtype=manifest.tokens_dtype)
     for row, token_ids in enumerate(ids):
         tokens[row, : len(token_ids)] = token_ids
@@ -113,11 +130,30 @@ def _write_shard(
     return shard.model_copy(
         update={
             "tokens_checksum": _save_array(folder / shard.tokens_file, tokens),
-            "embeddings_checksum": _save_array(
-                folder / shard.embeddings_file, vectors.astype(manifest.embeddings_dtype)
-            ),
+            "embeddings_checksum": _save_array(folder / shard.embeddings_file, vectors),
         }
     )
+
+
+def _encode(texts: list[str], encoder: Encoder, manifest: Manifest, batch_size: int) -> np.ndarray:
+    """Return the vectors as they are stored, or refuse them: one bad row would spoil a training run much later."""
+    expected = (len(texts), manifest.encoder.dim)
+    given = np.asarray(encoder.encode(texts, batch_size=batch_size) if texts else np.empty(expected))
+    if given.shape != expected:
+        raise EncoderError(
+            f"The encoder '{manifest.encoder.name}' gave vectors of shape {given.shape}, expected {expected}.",
+            "Check the encoder: it must give one vector of its dimension for each text.",
+        )
+    with np.errstate(over="ignore"):
+        vectors: np.ndarray = given.astype(manifest.embeddings_dtype)
+    bad = np.flatnonzero(~np.isfinite(vectors).all(1))
+    if len(bad):
+        raise EncoderError(
+            f"The encoder '{manifest.encoder.name}' gave a vector with values that are not finite, or too large for "
+            f"{manifest.embeddings_dtype}, for {texts[bad[0]]!r}.",
+            "Check the encoder, or leave this text out.",
+        )
+    return vectors
 
 
 def _save_array(path: Path, array: np.ndarray) -> str:
@@ -128,13 +164,22 @@ def _save_array(path: Path, array: np.ndarray) -> str:
 
 
 def _is_intact(folder: Path, shard: Shard) -> bool:
-    pairs = [(shard.tokens_file, shard.tokens_checksum), (shard.embeddings_file, shard.embeddings_checksum)]
-    return all((folder / name).is_file() and checksum(folder / name) == expected for name, expected in pairs)
+    try:
+        return all(checksum(folder / name) == expected for name, expected in shard.checksums.items())
+    except OSError:
+        return False
+
+
+def _holds_tokenizer(path: Path, expected: str) -> bool:
+    try:
+        return tokenizer_hash(Tokenizer.from_file(str(path))) == expected
+    except Exception:  # tokenizers raises nothing narrower
+        return False
 
 
 def _hash_lines(lines: Iterator[str]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for line in lines:
-        digest.update(line.encode())
+        digest.update(line.encode(errors="surrogatepass"))
         digest.update(b"\n")
     return digest.hexdigest()

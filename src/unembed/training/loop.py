@@ -197,7 +197,9 @@ class _Loop:
             optimiser.step()
             optimiser.zero_grad()
         self.parts.average.update_parameters(self.parts.model)
-        rows = sum(len(tokens) for _, tokens in batches) * self.accelerator.num_processes
+        # The batches of all processes: those of one step are numbered in a row.
+        count = len(batches) * self.accelerator.num_processes
+        rows = sum(len(self.parts.dataset.plan.rows(number)) for number in range(step * count, (step + 1) * count))
         self._record({"elbo": elbo, "length_loss": length, "gradient_norm": norm}, rows, time.monotonic() - begun)
 
     def _record(self, figures: dict[str, float], rows: int, seconds: float) -> None:

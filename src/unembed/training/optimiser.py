@@ -54,7 +54,7 @@ class Muon(Optimizer):
 def orthogonalise(matrices: Tensor, steps: int) -> Tensor:
     """Bring the singular values of a stack of matrices (n, rows, columns) near one."""
     a, b, c = _QUINTIC
-    x = matrices.float() if matrices.device.type == "cpu" else matrices.bfloat16()
+    x: Tensor = matrices.float() if matrices.device.type == "cpu" else matrices.bfloat16()
     wide = x.shape[1] <= x.shape[2]
     x = x if wide else x.mT
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=1e-7)

@@ -1,0 +1,153 @@
+"""Parts that all tests share: a tiny tokenizer, an encoder without weights, a store of both, and the real MiniLM.
+
+Nothing is downloaded; MiniLM's weights come in a package.
+"""
+
+import shutil
+import string
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from unembed.encoders import EncoderDescription, load_encoder
+from unembed.store import embed_texts
+
+settings.register_profile("unembed", deadline=None, database=None)
+settings.load_profile("unembed")
+
+TRAIN = """
+the cat sleeps on the warm mat.
+the dog runs in the park.
+a bird sings in the tree.
+the boy reads a book at home.
+the girl writes a long letter.
+two dogs play in the snow.
+three birds fly over the house.
+the old man drinks tea.
+a woman walks her dog.
+the child eats a red apple.
+rain falls on the roof.
+the sun is warm today.
+snow is cold and white.
+the river runs to the sea.
+a small boat is on the lake.
+the cat and the dog sleep.
+my friend lives in a big city.
+her house is near the river.
+his car is old and slow.
+the train is late again.
+we eat bread and soup.
+they drink cold water.
+i like green tea.
+you read a good book.
+she sings a sad song.
+he plays in the garden.
+the garden is full of flowers.
+a red flower grows near the door.
+the door of the house is open.
+the window is closed at night.
+the night is dark and long.
+the moon is over the lake.
+stars are small and far.
+the morning is cold.
+a teacher reads to the children.
+the children laugh and play.
+the king lives in a big house.
+a king and a queen walk home.
+the queen has a white horse.
+the horse runs over the hill.
+two men work in the field.
+the field is green.
+an old tree grows on the hill.
+the wind is strong today.
+the doctor works at night.
+my mother writes a book.
+his father has a small shop.
+the shop sells bread, tea, soup and red apples to the children of the city.
+""".strip().splitlines()
+VALIDATION = """
+the cat sleeps in the house.
+a dog plays in the snow.
+the girl reads a long book.
+the old woman drinks cold water.
+two birds sing in the garden.
+the boat is on the river.
+my father works in the city.
+the wind is cold at night.
+a white horse runs to the sea.
+the children eat bread and apples.
+her friend lives near the lake.
+the king walks home today.
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer() -> Tokenizer:
+    """A lower-casing WordPiece of all words above, and of single letters, so that it can spell any other word."""
+    words = {word.strip(".,") for text in [*TRAIN, *VALIDATION] for word in text.split()}
+    letters = [*string.ascii_lowercase, *string.digits]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *letters]
+    tokens += [f"##{letter}" for letter in letters] + sorted(words - set(letters))
+    tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.add_special_tokens(tokens[:5])
+    return tokenizer
+
+
+class FakeEncoder:
+    """An Encoder without weights: each token has a fixed random vector, turned a little by its position."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.description = EncoderDescription(
+            name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True
+        )
+        self.calls = 0
+        self.seen: list[str] = []
+        """Every text that was ever encoded, in order."""
+        random = np.random.default_rng(0)
+        self._of_token = random.normal(size=(tokenizer.get_vocab_size(), 16))
+        self._of_position = random.normal(size=(512, 16))
+
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
+        self.calls += 1
+        self.seen += sentences
+        vectors = np.empty((len(sentences), 16), dtype=np.float32)
+        for row, text in enumerate(sentences):
+            ids = self.tokenizer.encode(text).ids[:512]
+            vector = (self._of_token[ids] * (1.0 + 0.3 * self._of_position[: len(ids)])).mean(0)
+            vectors[row] = vector / np.linalg.norm(vector)
+        return vectors
+
+
+@pytest.fixture
+def fake_encoder(tiny_tokenizer: Tokenizer) -> FakeEncoder:
+    """Deterministic vectors of 16 numbers; counts its ``calls`` and remembers the texts it has ``seen``."""
+    return FakeEncoder(tiny_tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tiny_store_master(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny") / "store"
+    for split, texts in (("train", TRAIN), ("validation", VALIDATION)):
+        embed_texts(texts.__iter__, folder / split, FakeEncoder(tiny_tokenizer), canvas_length=12, shard_lines=16)
+    return folder
+
+
+@pytest.fixture
+def tiny_store(tiny_store_master: Path, tmp_path: Path) -> Path:
+    """A folder whose ``train`` (48 rows, 3 shards) and ``validation`` (12 rows) are stores; a copy, free to damage."""
+    return Path(shutil.copytree(tiny_store_master, tmp_path / "tiny-store"))
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """The real encoder."""
+    return load_encoder()
