@@ -37,9 +37,8 @@ class Layout(NamedTuple):
         return cls(tuple(tensor.shape), tuple(tensor.stride()))
 
     @classmethod
-    def packed(cls, *size: int, transposed: bool = False) -> "Layout":
-        """Return a stack of matrices (n, rows, columns) one behind the other; ``transposed``, column by column."""
-        stack, rows, columns = size
+    def packed(cls, stack: int, rows: int, columns: int, *, transposed: bool = False) -> "Layout":
+        """Return a stack of matrices, one behind the other; ``transposed``, each column by column."""
         return cls((stack, rows, columns), (rows * columns, *((1, rows) if transposed else (columns, 1))))
 
 
@@ -151,8 +150,7 @@ def main() -> None:
         operands, results = Pool(), Pool()
         calls = {name: [bind(product, operands, results) for product in group] for name, group in products.items()}
         loops = {name: partial(run_all, group) for name, group in calls.items()}
-        for loop in loops.values():
-            loop()
+        interleave(loops, 1)  # warm-up
         times = interleave({"step": step.epoch, **loops}, options.repetitions)
     gigaflops = {name: sum(product.flops for product in group) / 1e9 for name, group in products.items()}
     gigaflops["products"] = gigaflops["step"] = gigaflops["linear"] + gigaflops["attention"]

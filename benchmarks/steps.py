@@ -50,6 +50,7 @@ def open_store(options: argparse.Namespace) -> Iterator[Store]:
     """Open the store that the options name, or make a synthetic one for as long as it is needed."""
     if options.quick:
         options.batches, options.batch_size, options.repetitions = 2, 4, 1
+        torch.set_num_threads(1)  # tiny operations only lose by sharing, most of all on a busy machine
     if options.store:
         yield Store(options.store)
         return

@@ -6,6 +6,7 @@ Nothing is downloaded; MiniLM's weights come in a package.
 import shutil
 import string
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from unembed.cli import main
 from unembed.encoders import EncoderDescription, load_encoder
 from unembed.store import embed_texts
 
@@ -147,7 +149,86 @@ def tiny_store(tiny_store_master: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_store_master, tmp_path / "tiny-store"))
 
 
+@pytest.fixture
+def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
+    """A folder with an inverter for the vectors of ``fake_encoder``; it has learnt nothing."""
+    from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
+    from unembed.config import ModelConfig, NoiseConfig
+    from unembed.model import ConditionalMDLM
+    from unembed.store import Store
+
+    store = Store(tiny_store / "train")
+    model = ConditionalMDLM.for_store(ModelConfig(layers=1, width=16, heads=2, feedforward=32), store.manifest)
+    info = CheckpointInfo(
+        encoder=store.manifest.encoder,
+        model=model.config,
+        noise=NoiseConfig(),
+        special_ids=store.manifest.special_ids,
+        tokenizer_hash=store.manifest.tokenizer_hash,
+        training_rows=store.manifest.rows,
+    )
+    save_checkpoint(tmp_path / "tiny-checkpoint", Checkpoint(model, store.tokenizer(), info))
+    return tmp_path / "tiny-checkpoint"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, and what it said where."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command line in this process, as ``unembed`` would in its own."""
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr("sys.argv", ["unembed", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ending:
+            main()
+        return Ended(int(ending.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def minilm():
     """The real encoder."""
     return load_encoder()
+
+
+@pytest.fixture(scope="session")
+def build_encoder_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory):
+    """Writes a tiny BERT encoder with random weights to a folder, as sentence-transformers does, and returns its path.
+
+    ``last`` are modules behind the pooling; ``options`` are for ``SentenceTransformer``.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    def build(name: str, *, pooling="mean", last=(), max_seq_length=40, seed=0, **options) -> Path:
+        folder = tmp_path_factory.mktemp("models")
+        torch.manual_seed(seed)
+        config = BertConfig(
+            vocab_size=tiny_tokenizer.get_vocab_size(),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=64,
+            initializer_range=0.3,
+        )
+        BertModel(config).save_pretrained(folder / "bert")
+        special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer, model_max_length=64, **special)
+        tokenizer.save_pretrained(folder / "bert")
+        modules = [Transformer(str(folder / "bert"), max_seq_length=max_seq_length), Pooling(32, pooling), *last]
+        SentenceTransformer(modules=modules, device="cpu", **options).save(str(folder / name))
+        return folder / name
+
+    return build

@@ -6,10 +6,8 @@ import time
 import huggingface_hub.constants
 import numpy as np
 import pytest
-import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from transformers.utils import logging as transformers_logging
 
 from unembed.encoders import load_encoder
@@ -26,45 +24,12 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def build(tmp_path_factory, tiny_tokenizer):
-    """Writes a tiny random BERT encoder to a folder and returns its path."""
-
-    def build(name, pooling="mean", last=(), max_seq_length=40, seed=0, **options):
-        folder = tmp_path_factory.mktemp("models")
-        torch.manual_seed(seed)
-        config = BertConfig(
-            vocab_size=tiny_tokenizer.get_vocab_size(),
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            max_position_embeddings=64,
-            initializer_range=0.3,
-        )
-        BertModel(config).save_pretrained(folder / "bert")
-        PreTrainedTokenizerFast(
-            tokenizer_object=tiny_tokenizer,
-            model_max_length=64,
-            pad_token="[PAD]",
-            unk_token="[UNK]",
-            cls_token="[CLS]",
-            sep_token="[SEP]",
-            mask_token="[MASK]",
-        ).save_pretrained(folder / "bert")
-        modules = [Transformer(str(folder / "bert"), max_seq_length=max_seq_length), Pooling(32, pooling), *last]
-        SentenceTransformer(modules=modules, device="cpu", **options).save(str(folder / name))
-        return folder / name
-
-    return build
-
-
 def own_vectors(folder, **options):
     return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, show_progress_bar=False, **options)
 
 
-def test_a_normalised_mean_of_tokens(build):
-    folder = build("mean-model", last=[Normalize()])
+def test_a_normalised_mean_of_tokens(build_encoder_folder):
+    folder = build_encoder_folder("mean-model", last=[Normalize()])
     encoder = load_encoder(str(folder), device="cpu")
     assert encoder._own_batches
     np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=2), own_vectors(folder), atol=1e-5)
@@ -73,8 +38,8 @@ def test_a_normalised_mean_of_tokens(build):
     assert (description.pooling, description.normalised) == ("mean", True)
 
 
-def test_the_first_token_not_normalised(build):
-    folder = build("cls-model", pooling="cls")
+def test_the_first_token_not_normalised(build_encoder_folder):
+    folder = build_encoder_folder("cls-model", pooling="cls")
     encoder = load_encoder(str(folder), device="cpu")
     vectors = encoder.encode(TEXTS)
     assert encoder._own_batches
@@ -83,15 +48,15 @@ def test_the_first_token_not_normalised(build):
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1.0).min() > 0.1
 
 
-def test_a_dense_head_changes_the_dimension(build):
-    folder = build("dense-model", last=[Dense(32, 12), Normalize()])
+def test_a_dense_head_changes_the_dimension(build_encoder_folder):
+    folder = build_encoder_folder("dense-model", last=[Dense(32, 12), Normalize()])
     encoder = load_encoder(str(folder), device="cpu")
     assert encoder.description.dim == 12
     np.testing.assert_allclose(encoder.encode(TEXTS), own_vectors(folder), atol=1e-5)
 
 
-def test_vectors_that_the_model_cuts_short_are_cut_short(build):
-    folder = build("matryoshka", truncate_dim=8)
+def test_vectors_that_the_model_cuts_short_are_cut_short(build_encoder_folder):
+    folder = build_encoder_folder("matryoshka", truncate_dim=8)
     config = json.loads((folder / "config_sentence_transformers.json").read_text())
     (folder / "config_sentence_transformers.json").write_text(json.dumps(config | {"truncate_dim": 8}))
     encoder = load_encoder(str(folder), device="cpu")
@@ -100,9 +65,9 @@ def test_vectors_that_the_model_cuts_short_are_cut_short(build):
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
 
 
-def test_the_prompt_that_a_model_uses_by_itself_is_used_and_recorded(build):
+def test_the_prompt_that_a_model_uses_by_itself_is_used_and_recorded(build_encoder_folder):
     prompts = {"prompts": {"search": "the dog "}, "default_prompt_name": "search"}
-    folder = build("prompted-model", last=[Normalize()], **prompts)
+    folder = build_encoder_folder("prompted-model", last=[Normalize()], **prompts)
     encoder = load_encoder(str(folder), device="cpu")
     assert encoder.description.prompt == "the dog "
     np.testing.assert_allclose(encoder.encode(TEXTS), own_vectors(folder), atol=1e-5)
@@ -114,19 +79,19 @@ def test_the_prompt_that_a_model_uses_by_itself_is_used_and_recorded(build):
     assert np.abs(without.encode(TEXTS) - encoder.encode(TEXTS)).max() > 0.01
 
 
-def test_a_prompt_that_is_left_out_of_the_mean_is_left_out(build):
-    folder = build("instructor")
+def test_a_prompt_that_is_left_out_of_the_mean_is_left_out(build_encoder_folder):
+    folder = build_encoder_folder("instructor")
     path = next(folder.glob("*_Pooling")) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"include_prompt": False}))
     encoder = load_encoder(str(folder), device="cpu", prompt="the old king ")
     expected = own_vectors(folder, prompt="the old king ")
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
-    included = load_encoder(str(build("instructor")), device="cpu", prompt="the old king ")
+    included = load_encoder(str(build_encoder_folder("instructor")), device="cpu", prompt="the old king ")
     assert np.abs(included.encode(TEXTS) - expected).max() > 0.01
 
 
-def test_a_text_beyond_the_limit_is_cut_on_the_side_that_the_model_cuts(build):
-    folder = build("left-cutting", max_seq_length=10)
+def test_a_text_beyond_the_limit_is_cut_on_the_side_that_the_model_cuts(build_encoder_folder):
+    folder = build_encoder_folder("left-cutting", max_seq_length=10)
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"truncation_side": "left"}))
     encoder = load_encoder(str(folder), device="cpu")
@@ -135,16 +100,18 @@ def test_a_text_beyond_the_limit_is_cut_on_the_side_that_the_model_cuts(build):
     np.testing.assert_allclose(*encoder.encode([f"a bird {end}", f"my horse {end}"]), atol=1e-5)
 
 
-def test_a_folder_of_the_same_name_with_other_weights_is_another_encoder(build, tmp_path):
-    texts, encoder = ["the cat", "a dog"], load_encoder(str(build("same")), device="cpu")
+def test_a_folder_of_the_same_name_with_other_weights_is_another_encoder(build_encoder_folder, tmp_path):
+    texts, encoder = ["the cat", "a dog"], load_encoder(str(build_encoder_folder("same")), device="cpu")
     embed_texts(texts.__iter__, tmp_path / "store", encoder)
-    embed_texts(texts.__iter__, tmp_path / "store", load_encoder(str(build("same")), device="cpu"))
+    embed_texts(texts.__iter__, tmp_path / "store", load_encoder(str(build_encoder_folder("same")), device="cpu"))
     with pytest.raises(StoreError, match="encoder revision 'folder-"):
-        embed_texts(texts.__iter__, tmp_path / "store", load_encoder(str(build("same", seed=1)), device="cpu"))
+        embed_texts(
+            texts.__iter__, tmp_path / "store", load_encoder(str(build_encoder_folder("same", seed=1)), device="cpu")
+        )
 
 
-def test_loading_is_silent_and_the_bars_of_others_stay(build, capfd):
-    folder = str(build("silent"))
+def test_loading_is_silent_and_the_bars_of_others_stay(build_encoder_folder, capfd):
+    folder = str(build_encoder_folder("silent"))
     capfd.readouterr()
     assert transformers_logging.is_progress_bar_enabled()
     load_encoder(folder, device="cpu")
@@ -159,8 +126,8 @@ def test_loading_is_silent_and_the_bars_of_others_stay(build, capfd):
 
 
 @pytest.mark.parametrize("damage", ["truncated weights", "no weights", "bad modules", "no pooling"])
-def test_a_damaged_folder_is_an_error_with_a_remedy(build, damage):
-    folder = build("damaged")
+def test_a_damaged_folder_is_an_error_with_a_remedy(build_encoder_folder, damage):
+    folder = build_encoder_folder("damaged")
     weights = folder / "model.safetensors"
     if damage == "truncated weights":
         weights.write_bytes(weights.read_bytes()[:-100])

@@ -13,6 +13,15 @@ from unembed.store import CanvasVocabulary
 VOCABULARY = CanvasVocabulary(40, special=(0, 1))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Models this small lose more to threads waiting for one another than they gain."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def configs() -> Path:
     return Path(__file__).parents[2] / "configs"

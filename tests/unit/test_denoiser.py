@@ -2,6 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from unembed.model.mdlm import Candidates
+
 VARIANTS = [
     {"norm": norm, "conditioning": conditioning, "time_conditioning": timed}
     for norm in ("pre", "post")
@@ -122,14 +124,20 @@ def test_logits_are_computed_at_the_asked_positions_only_and_are_those_of_the_de
     assert_close(model.logits(hidden, masked, canvas, condition), dense[masked])
 
 
-def test_scoring_a_choice_of_tokens_gives_their_columns(build_model, stir):
-    model = stir(build_model(readout="linear"))
+@pytest.mark.parametrize("readout", ["none", "linear", "mlp"])
+def test_scoring_a_choice_of_tokens_gives_their_columns_but_for_a_constant_per_row(build_model, stir, readout):
+    model = stir(build_model(readout=readout))
     embeddings, canvas, times = inputs(model)
-    condition = model.condition(embeddings)
-    hidden, masked = model.hidden(canvas, condition, times), canvas == model.vocabulary.mask
-    tokens = torch.tensor([3, 17, 39])
-    everything = model.logits(hidden, masked, canvas, condition)
-    assert_close(model.logits(hidden, masked, canvas, condition, tokens), everything[:, tokens])
+    tokens, correction = torch.tensor([3, 17, 22, 39]), torch.tensor([0.0, 0.5, 0.0, 2.0])
+    canvas[:, 1] = 17  # a candidate that is revealed, and so damped
+    dropped = torch.tensor([False, True, False, False, False])
+    masked = canvas == model.vocabulary.mask
+    whole = model.condition(embeddings, dropped)
+    some = model.condition(embeddings, dropped, Candidates(tokens, correction))
+    hidden = model.hidden(canvas, whole, times)
+    everything = model.logits(hidden, masked, canvas, whole)[:, tokens] + correction
+    chosen = model.logits(hidden, masked, canvas, some)
+    assert_close(chosen.log_softmax(-1), everything.log_softmax(-1), atol=1e-4, rtol=1e-4)
 
 
 def test_a_condition_computed_once_serves_every_pass_and_any_part_of_the_batch(build_model, stir):

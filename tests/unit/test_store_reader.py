@@ -114,7 +114,10 @@ def test_an_unfinished_store_gives_the_shards_that_are_finished(tmp_path, fake_e
 def test_no_store_at_all_is_an_error_with_the_command_to_make_one(tmp_path):
     with pytest.raises(StoreError, match="no store") as caught:
         Store(tmp_path / "nowhere")
-    assert f"--output {tmp_path / 'nowhere'}" in caught.value.remedy
+    assert caught.value.remedy == f"Make one: unembed embed FILE.txt --output {tmp_path / 'nowhere'}"
+    with pytest.raises(StoreError, match="no store") as caught:
+        Store(tmp_path / "nowhere" / "train")
+    assert f"unembed embed CORPUS --output {tmp_path / 'nowhere'}" in caught.value.remedy
 
 
 def test_a_store_that_has_only_begun_is_an_error(tmp_path, fake_encoder, texts, monkeypatch):

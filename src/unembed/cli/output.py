@@ -20,13 +20,16 @@ def show_result(rows: Mapping[str, Mapping[str, Any]], *, title: str, as_json: b
         show_json(rows)
         return
     columns = list(next(iter(rows.values()))) if rows else []
-    table = Table(title=title, title_justify="left")
-    table.add_column("")
+    table = Table()
+    table.add_column("", overflow="fold")
     for column in columns:
         table.add_column(column, justify="right")
     for name, row in rows.items():
         table.add_row(name, *(format_value(row[column]) for column in columns))
-    Console().print(table)
+    # Plain: brackets and colons in a path are not markup.
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.print(title)
+    console.print(table)
 
 
 def format_value(value: Any) -> str:

@@ -176,16 +176,16 @@ class Denoiser(nn.Module):
         scale, shift = final.unsqueeze(2).unbind(1)
         return modulate(self.final_norm(hidden[:, prefix.shape[1] :]), scale, shift)
 
-    def logits(self, hidden: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """Score tokens for some hidden states: (M, W) to (M, outputs), or to (M, len(tokens)) for a choice of ids."""
+    def head_parts(self, hidden: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what logits are made of: features (M, W), tied weights (C, W) and bias (C,) of all ids or a choice."""
         features = self.head_norm(F.gelu(self.head(hidden)))
         weight = self.token_embedding.weight
         if self.config.canvas == "fixed":
             weight = torch.cat([weight, self.own_embedding.weight[:2]])
         bias = self.output_bias + self.forbidden
         if tokens is not None:
-            weight, bias = weight[tokens], bias[tokens]
-        return F.linear(features, weight, bias)
+            weight, bias = weight.index_select(0, tokens), bias[tokens]
+        return features, weight, bias
 
     def _embed(self, canvas: Tensor) -> Tensor:
         positions = torch.arange(canvas.shape[1], device=canvas.device)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unembed.config import TrainingConfig
-from unembed.model.mdlm import ConditionalMDLM
+from unembed.model.mdlm import Candidates, ConditionalMDLM
 from unembed.model.noise import NoiseSchedule
 
 
@@ -20,7 +20,7 @@ class Noised(NamedTuple):
     times: Tensor
     masks: Tensor
     dropped: Tensor
-    candidates: "Candidates | None"
+    candidates: Candidates | None
 
     def to(self, device: torch.device) -> "Noised":
         """Move all tensors to a device."""
@@ -28,14 +28,6 @@ class Noised(NamedTuple):
         if candidates is not None:
             candidates = Candidates(candidates.tokens.to(device), candidates.correction.to(device))
         return Noised(self.times.to(device), self.masks.to(device), self.dropped.to(device), candidates)
-
-
-class Candidates(NamedTuple):
-    """The ids among which a sampled softmax chooses."""
-
-    tokens: Tensor
-    correction: Tensor
-    """Added to the logits: a token drawn with probability p stands for 1 / p of its kind."""
 
 
 class Losses(NamedTuple):
@@ -70,14 +62,11 @@ class Objective:
         """Return the losses of a batch: vectors (B, d) and full canvases (B, T)."""
         times, masks, dropped, candidates = noised.to(tokens.device)
         canvas = tokens.masked_fill(masks, model.vocabulary.mask)
-        condition = model.condition(embeddings, dropped)
-        hidden = model.hidden(canvas, condition, times)
+        condition = model.condition(embeddings, dropped, candidates)
+        logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
         targets = tokens[masks]
-        if candidates is None:
-            entropies = cross_entropy(model.logits(hidden, masks, canvas, condition), targets)
-        else:
-            logits = model.logits(hidden, masks, canvas, condition, candidates.tokens) + candidates.correction
-            entropies = cross_entropy(logits, torch.searchsorted(candidates.tokens, targets))
+        columns = targets if candidates is None else torch.searchsorted(candidates.tokens, targets)
+        entropies = cross_entropy(logits, columns)
         rows = masks.nonzero()[:, 0]
         # [PAD] outnumbers everything on a fixed canvas, and says little.
         importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)

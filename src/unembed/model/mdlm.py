@@ -7,6 +7,7 @@ and ``logits``; what depends on the vector alone is computed once, in ``conditio
 from typing import NamedTuple, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unembed.config import ModelConfig
@@ -16,16 +17,26 @@ from unembed.model.readout import Readout, scale_to_sphere
 from unembed.store import CanvasVocabulary, Manifest
 
 
+class Candidates(NamedTuple):
+    """The ids that are scored, where not all are: a sampled softmax chooses among these."""
+
+    tokens: Tensor
+    """(C,) in ascending order."""
+    correction: Tensor
+    """(C,) added to the logits: a token drawn with probability p stands for 1 / p of its kind."""
+
+
 class Condition(NamedTuple):
     """What a batch of vectors says: the modulation for the transformer, and the vocabulary prior."""
 
     modulation: Modulation
     prior: Tensor
-    """(B, outputs), or (B, 1) zeros without a readout."""
+    """(B, outputs) or (B, C), or (B, 1) zeros without a readout."""
+    candidates: Candidates | None = None
 
     def rows(self, index: Tensor) -> "Condition":
         """Return the condition of some rows."""
-        return Condition(self.modulation.rows(index), self.prior[index])
+        return Condition(self.modulation.rows(index), self.prior[index], self.candidates)
 
 
 class ConditionalMDLM(nn.Module):
@@ -57,22 +68,25 @@ class ConditionalMDLM(nn.Module):
             else None
         )
 
-    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Condition:
-        """Read all that the passes need off the vectors; ``dropped`` rows are treated as if there were no vector."""
-        return Condition(self.denoiser.condition(embeddings, dropped), self.readout(embeddings, dropped))
+    def condition(
+        self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None
+    ) -> Condition:
+        """Read all that the passes need off the vectors.
+
+        Args:
+            embeddings: (B, d), of any norm.
+            dropped: (B,) rows to be treated as if there were no vector.
+            candidates: the tokens to be scored; all by default.
+        """
+        tokens = None if candidates is None else candidates.tokens
+        modulation = self.denoiser.condition(embeddings, dropped)
+        return Condition(modulation, self.readout(embeddings, dropped, tokens), candidates)
 
     def hidden(self, canvas: Tensor, condition: Condition, time: Tensor | None = None) -> Tensor:
         """Run the transformer over a canvas: (B, T) ids to (B, T, W)."""
         return self.denoiser.hidden(canvas, condition.modulation, time)
 
-    def logits(
-        self,
-        hidden: Tensor,
-        where: Tensor,
-        canvas: Tensor,
-        condition: Condition,
-        tokens: Tensor | None = None,
-    ) -> Tensor:
+    def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Score tokens at the positions that ``where`` marks, and nowhere else.
 
         Args:
@@ -80,21 +94,31 @@ class ConditionalMDLM(nn.Module):
             where: (B, T), true at M positions.
             canvas: (B, T), the ids that ``hidden`` was computed from.
             condition: from :meth:`condition`.
-            tokens: the ids to score; all by default.
 
         Returns:
-            (M, outputs) or (M, len(tokens)). [MASK] and special tokens cannot win: they have no score, or -inf.
+            (M, outputs), or (M, C) for C candidates. [MASK] and special tokens cannot win: they have no score, or -inf.
         """
-        logits = self.denoiser.logits(hidden[where], tokens)
+        candidates = condition.candidates
+        tokens = None if candidates is None else candidates.tokens
+        features, weight, bias = self.denoiser.head_parts(hidden[where], tokens)
+        if candidates is not None:
+            bias = bias + candidates.correction
         if self.readout.config.kind == "none":
-            return logits
-        prior = self.prior_scale * condition.prior
-        revealed = canvas < self.vocabulary.size
-        lowered = self.prior_damping * revealed.to(prior.dtype)
-        prior = prior.scatter_add(1, canvas.masked_fill(~revealed, 0), -lowered)
-        if tokens is not None:
-            prior = prior[:, tokens]
-        return logits + prior[where.nonzero()[:, 0]]
+            return F.linear(features, weight, bias)
+        revealed, columns = self._columns(canvas, tokens)
+        offsets = self.prior_scale * condition.prior + bias
+        offsets = offsets.scatter_add(1, columns, -self.prior_damping * revealed.to(offsets.dtype))
+        # One pass over the (M, C) result: the prior is where the product is accumulated.
+        return torch.addmm(offsets.index_select(0, where.nonzero()[:, 0]), features, weight.t())
+
+    def _columns(self, canvas: Tensor, tokens: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return which positions show a token that is scored, and in which column (0 where none is)."""
+        if tokens is None:
+            shown = canvas < self.vocabulary.size
+            return shown, canvas.masked_fill(~shown, 0)
+        columns = torch.searchsorted(tokens, canvas).clamp_(max=len(tokens) - 1)
+        shown = tokens[columns] == canvas
+        return shown, columns.masked_fill(~shown, 0)
 
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths 1 ... canvas_length: (B, canvas_length). For exact canvases only."""

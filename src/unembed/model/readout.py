@@ -33,20 +33,25 @@ class Readout(nn.Module):
             self.out = nn.Linear(config.bottleneck, outputs)
         self.requires_grad_(False)
 
-    def forward(self, embeddings: Tensor, dropped: Tensor | None = None) -> Tensor:
-        """Return the log-prior of each token given each vector; ``dropped`` rows get the base rates."""
+    def forward(self, embeddings: Tensor, dropped: Tensor | None = None, tokens: Tensor | None = None) -> Tensor:
+        """Return the log-prior of each token given each vector.
+
+        Args:
+            embeddings: (B, d).
+            dropped: (B,) rows that get the base rates.
+            tokens: a choice of ids. The ``mlp`` prior is then not normalised: each row misses a constant, which no
+                softmax over the choice notices.
+        """
         if self.config.kind == "none":
             return embeddings.new_zeros(len(embeddings), 1)
         scaled = scale_to_sphere(embeddings)
+        base = self.base if tokens is None else self.base[tokens]
         if self.config.kind == "linear":
-            prior = self.linear(scaled).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
+            prior = _columns(self.linear, scaled, tokens).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
         else:
-            prior = F.log_softmax(self.mlp_logits(scaled), dim=-1)
-        return prior if dropped is None else torch.where(dropped[:, None], self.base, prior)
-
-    def mlp_logits(self, scaled: Tensor) -> Tensor:
-        """Return the unnormalised log-prior of the ``mlp`` kind, for vectors already on the sphere."""
-        return self.out(F.gelu(self.hidden(scaled)))  # type: ignore[no-any-return]
+            prior = _columns(self.out, F.gelu(self.hidden(scaled)), tokens)
+            prior = F.log_softmax(prior, dim=-1) if tokens is None else prior
+        return prior if dropped is None else torch.where(dropped[:, None], base, prior)
 
     @torch.no_grad()
     def fit(self, batches: Iterator[tuple[Tensor, Tensor]], ridge: float) -> None:
@@ -84,10 +89,17 @@ class Readout(nn.Module):
 
     def bag_loss(self, embeddings: Tensor, tokens: Tensor) -> Tensor:
         """Cross-entropy of the ``mlp`` readout's softmax against the bag of tokens: what its training minimises."""
-        prior = F.log_softmax(self.mlp_logits(scale_to_sphere(embeddings)), dim=-1)
+        prior: Tensor = self(embeddings)
         real = tokens < self.outputs
         picked = prior.gather(1, tokens.masked_fill(~real, 0))
         return -(picked * real).sum() / real.sum()
+
+
+def _columns(layer: nn.Linear, inputs: Tensor, tokens: Tensor | None) -> Tensor:
+    """Apply a layer, or only those of its output columns that are asked for."""
+    if tokens is None:
+        return layer(inputs)  # type: ignore[no-any-return]
+    return F.linear(inputs, layer.weight.index_select(0, tokens), layer.bias[tokens])
 
 
 def scale_to_sphere(embeddings: Tensor) -> Tensor:

@@ -99,7 +99,10 @@ class Manifest(BaseModel):
         """Read ``manifest.json``, or say why it cannot be read."""
         path = folder / FILE
         if not path.is_file():
-            raise StoreError(f"There is no store in {folder}.", f"Make one: unembed embed CORPUS --output {folder}")
+            remedy = f"Make one: unembed embed FILE.txt --output {folder}"
+            if folder.name in ("train", "validation"):
+                remedy += f", or both splits of a prepared corpus: unembed embed CORPUS --output {folder.parent}"
+            raise StoreError(f"There is no store in {folder}.", remedy)
         try:
             return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except (ValidationError, ValueError) as error:

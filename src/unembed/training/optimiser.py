@@ -107,12 +107,17 @@ def make_average(model: nn.Module, decay: float) -> AveragedModel:
     """Return the exponential moving average of a model's weights.
 
     Early on the decay is lower, so that the average does not remember the initial weights for thousands of steps.
+    Frozen weights are left out: they are their own average.
     """
+    frozen: set[int] = set()
 
     @torch.no_grad()
     def update(averages: Sequence[Tensor], currents: Sequence[Tensor], averaged: Tensor | int) -> None:
         count = int(averaged)
         share = min(decay, (1.0 + count) / (10.0 + count))
-        torch._foreach_lerp_(list(averages), list(currents), 1.0 - share)
+        moving = [pair for pair in zip(averages, currents, strict=True) if pair[0].data_ptr() not in frozen]
+        torch._foreach_lerp_([pair[0] for pair in moving], [pair[1] for pair in moving], 1.0 - share)
 
-    return AveragedModel(model, multi_avg_fn=update, use_buffers=False)
+    average = AveragedModel(model, multi_avg_fn=update, use_buffers=False)
+    frozen |= {parameter.data_ptr() for parameter in average.module.parameters() if not parameter.requires_grad}
+    return average
