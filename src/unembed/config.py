@@ -31,7 +31,9 @@ class EncoderConfig(_Section):
 
     name: str = "all-MiniLM-L6-v2"
     revision: str | None = None
+    """None: whichever revision the store was made with."""
     prompt: str | None = None
+    """None: whichever prompt the store was made with."""
 
 
 class DataConfig(_Section):
@@ -46,7 +48,7 @@ class ReadoutConfig(_Section):
     """The vocabulary prior read directly off the vector, fitted before the denoiser is trained."""
 
     kind: Literal["none", "linear", "mlp"] = "linear"
-    ridge: Annotated[float, Field(gt=0.0)] = 0.1
+    ridge: Annotated[float, Field(gt=0.0)] = 0.01
     """Penalty of the closed-form fit, per row of the store."""
     rows: Positive = 400_000
     """Rows of the store that the fit reads at most."""

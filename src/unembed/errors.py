@@ -71,6 +71,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"expected one of: {', '.join(options)}"
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or its kind when it has none."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
 def from_os_error(error: OSError, doing: str) -> UnembedError:
     """Turn an operating-system error into one that says what was being done and how to go on."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -11,8 +11,9 @@ import yaml
 from unembed import Inverter
 from unembed.cli.train import make_hooks
 from unembed.config import Recipe, parse
-from unembed.store import embed_texts
+from unembed.store import Store, embed_texts
 from unembed.training import train
+from unembed.training.batches import BatchPlan
 
 SENTENCES = [
     "The patient was given 20 milligrams of the new drug.",
@@ -120,5 +121,6 @@ def test_two_processes_train_together_and_leave_one_inverter(corpus):
     metrics = [json.loads(line) for line in (corpus / "pair" / "metrics.jsonl").read_text().splitlines()]
     steps = [event for event in metrics if event["kind"] == "train"]
     assert [event["step"] for event in steps] == [1, 2, 3, 4]
-    assert steps[-1]["samples"] > 4 * 8  # more than one process could have seen
+    plan = BatchPlan(Store(corpus / "store" / "train").lengths, batch_size=8, seed=0, one_length=True)
+    assert steps[-1]["samples"] == sum(len(plan.rows(number)) for number in range(4 * 2))  # of both processes
     assert Inverter.from_pretrained(corpus / "pair" / "best").info.metrics["step"] == 4

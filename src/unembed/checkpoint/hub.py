@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from unembed.errors import CheckpointError
+from unembed.errors import CheckpointError, first_line
 
 # Nothing else is ever fetched: no code, no pickle.
 _FILES = ["config.json", "model.safetensors", "tokenizer.json", "README.md"]
@@ -37,7 +37,7 @@ def fetch_checkpoint(
     # The hub client raises its own errors, those of its HTTP library, and OSErrors.
     except Exception as error:
         raise CheckpointError(
-            f"Cannot fetch '{name}': there is no such folder, and the hub says: {str(error).splitlines()[0]}",
+            f"Cannot fetch '{name}': there is no such folder, and the hub says: {first_line(error)}",
             "Check the name, the token and the connection.",
         ) from error
 
@@ -52,6 +52,6 @@ def push_checkpoint(folder: Path, name: str, *, private: bool, token: str | None
         commit = api.upload_folder(repo_id=name, folder_path=folder, allow_patterns=_FILES, commit_message=message)
     except Exception as error:
         raise CheckpointError(
-            f"Cannot push to '{name}': {str(error).splitlines()[0]}", "Check the name, the token and the connection."
+            f"Cannot push to '{name}': {first_line(error)}", "Check the name, the token and the connection."
         ) from error
     return str(commit.commit_url)

@@ -35,10 +35,10 @@ def train(
     from unembed.errors import require_extra
     from unembed.progress import make_training_progress
 
+    recipe = load_recipe(config)
     require_extra("train", "accelerate")
     from unembed.training import train as run
 
-    recipe = load_recipe(config)
     data = {"store": store} if store else {}
     training = {key: value for key, value in (("output", output), ("seed", seed)) if value is not None}
     recipe = recipe.model_copy(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from unembed.encoders import EncoderDescription
-from unembed.errors import StoreError, from_os_error
+from unembed.errors import StoreError, first_line, from_os_error
 from unembed.files import write_json
 from unembed.store.canvas import CanvasVocabulary
 
@@ -107,7 +107,7 @@ class Manifest(BaseModel):
             return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except (ValidationError, ValueError) as error:
             raise StoreError(
-                f"{path} is not a manifest of this version: {str(error).splitlines()[0]}",
+                f"{path} is not a manifest of this version: {first_line(error)}",
                 f"Remove {folder} and run unembed embed again.",
             ) from error
         except OSError as error:

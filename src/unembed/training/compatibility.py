@@ -7,20 +7,18 @@ from unembed.store import Manifest
 
 def check_store(recipe: Recipe, manifest: Manifest) -> None:
     """Refuse a store that was not made by the recipe's encoder, prompt and canvas."""
-    wanted = {
-        "encoder": recipe.encoder.name.removeprefix("sentence-transformers/"),
-        "prompt": recipe.encoder.prompt,
-        "canvas_length": recipe.data.canvas_length,
+    prefix = "sentence-transformers/"
+    pairs = {
+        "encoder": (recipe.encoder.name.removeprefix(prefix), manifest.encoder.name.removeprefix(prefix)),
+        "canvas_length": (recipe.data.canvas_length, manifest.canvas_length),
     }
-    found = {
-        "encoder": manifest.encoder.name.removeprefix("sentence-transformers/"),
-        "prompt": manifest.encoder.prompt,
-        "canvas_length": manifest.canvas_length,
-    }
+    # What the recipe leaves open is as the store has it.
+    if recipe.encoder.prompt is not None:
+        pairs["prompt"] = (recipe.encoder.prompt, manifest.encoder.prompt)
     if recipe.encoder.revision is not None:
-        wanted["revision"], found["revision"] = recipe.encoder.revision, manifest.encoder.revision
+        pairs["revision"] = (recipe.encoder.revision, manifest.encoder.revision)
     differing = [
-        f"{key} is {found[key]!r}, the recipe wants {wanted[key]!r}" for key in wanted if wanted[key] != found[key]
+        f"{key} is {found!r}, the recipe wants {wanted!r}" for key, (wanted, found) in pairs.items() if wanted != found
     ]
     if differing:
         raise StoreError(

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 
 from unembed.config import Recipe, dump_recipe
 from unembed.errors import TrainingError
+from unembed.files import remove_leftovers
 from unembed.model import ConditionalMDLM, Objective
 from unembed.model.loss import Losses, Noised
 from unembed.store import Store
@@ -100,6 +101,8 @@ class _Loop:
         self.folder = recipe.training.output
         self.accelerator = Accelerator(mixed_precision=_precision(recipe, device), cpu=device == "cpu")
         self.is_main = self.accelerator.is_main_process
+        if self.is_main:
+            remove_leftovers(self.folder)
         self.parts = build_parts(recipe, self.accelerator.device, verify=self.is_main)
         self.facts: dict[str, Any] = {"step": 0, "samples": 0, "seconds": 0.0, "best_elbo": None, "stale": 0}
         if resume:

@@ -1,5 +1,6 @@
 """Builds what a run is made of: model, average, optimisers, objective, batches. Knows no steps and no time."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from unembed.training.pretrained import initialise_from_encoder
 from unembed.training.readout import count_tokens, fit_readout
 from unembed.training.state import has_state
 from unembed.training.validation import Validation, validation_rows
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -50,6 +53,8 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
     validation_store = Store(recipe.data.store / "validation", verify=verify)
     for manifest in (store.manifest, validation_store.manifest):
         check_store(recipe, manifest)
+    if not store.manifest.complete:
+        logger.warning("The store %s is not finished: training on its first %s rows.", store.folder, f"{len(store):,}")
     torch.manual_seed(recipe.training.seed)
     model = ConditionalMDLM.for_store(recipe.model, store.manifest).to(device)
     noise = NoiseSchedule(recipe.noise)

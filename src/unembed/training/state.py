@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from unembed.errors import TrainingError
+from unembed.errors import TrainingError, first_line
 from unembed.files import atomic_folder, write_json
 
 _FOLDER = "state"
@@ -62,7 +62,7 @@ def load_state(run: Path, model: nn.Module, average: nn.Module, optimisers: list
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
     except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise TrainingError(
-            f"The state in {folder} cannot be resumed: {str(error).splitlines()[0]}",
+            f"The state in {folder} cannot be resumed: {first_line(error)}",
             "It belongs to another recipe or is damaged. Give another training.output, or remove the folder.",
         ) from error
     facts: dict[str, Any] = saved["facts"]
