@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from unembed.errors import ConfigError, did_you_mean
+from unembed.errors import ConfigError, did_you_mean, first_line
 from unembed.files import write_text
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -144,10 +144,9 @@ class TrainingConfig(_Section):
     sampled_softmax: Count = 0
     """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
-    seed: int = 0
+    seed: Count = 0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """``auto``: bf16 where the device computes in it, else fp32."""
-    compile: bool = False
     data_workers: Count = 0
     log_every: Positive = 20
     validate_every: Positive = 500
@@ -180,8 +179,10 @@ def load_recipe(path: Path) -> Recipe:
     """Read and validate a recipe."""
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"Cannot read the recipe {path}: {error.strerror}.", "See configs/ for examples.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"Cannot read the recipe {path}: {first_line(error)}.", "See configs/ for examples."
+        ) from error
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:

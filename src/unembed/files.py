@@ -1,11 +1,9 @@
 """Atomic file writing: a reader sees the old file or the whole new one, never half of it."""
 
-import ctypes
 import errno
 import json
 import os
 import secrets
-import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,31 +34,10 @@ def atomic_path(target: Path) -> Iterator[Path]:
         raise from_os_error(error, f"writing {target}") from error
 
 
-@contextmanager
-def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``target``; its files become those of ``target`` when the block ends well.
-
-    What else lies in ``target`` stays there: a folder that a user named may hold more than ours.
-    """
-    try:
-        place = target.resolve()
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.exists() and not place.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a folder")
-        if place == Path.cwd():
-            raise OSError(errno.EBUSY, "the current folder cannot be replaced")
-        temporary = _temporary_beside(place)
-        try:
-            temporary.mkdir()
-            yield temporary
-            for path in temporary.rglob("*"):
-                if path.is_file():
-                    _force_to_disk(path)
-            _put_in_place(temporary, place)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    except OSError as error:
-        raise from_os_error(error, f"writing {target}") from error
+def write_bytes(target: Path, data: bytes) -> None:
+    """Write a binary file atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(data)
 
 
 def write_text(target: Path, text: str) -> None:
@@ -86,10 +63,7 @@ def checksum(path: Path) -> str:
 def remove_leftovers(folder: Path) -> None:
     """Remove temporary files that a killed process left in ``folder``; nobody else may be writing there."""
     for path in folder.glob(".*.????????.tmp"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -127,34 +101,3 @@ def _force_to_disk(path: Path) -> None:
     # Opened for writing, without which Windows does not flush.
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-def _put_in_place(new: Path, target: Path) -> None:
-    """Give the folder ``new`` the name ``target``; the files of an older ``target`` that it lacks join it."""
-    if not target.exists():
-        new.replace(target)
-        return
-    if _exchange(new, target):
-        old = new
-    else:
-        old = _temporary_beside(target)
-        target.replace(old)
-        try:
-            new.replace(target)
-        except OSError:
-            old.replace(target)
-            raise
-    for path in old.iterdir():
-        if not (target / path.name).exists():
-            path.replace(target / path.name)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Let two paths trade places in one step, where the system can: no reader and no kill finds either missing."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, TypeError, AttributeError):
-        return False
-    here, trade_places = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return rename(here, os.fsencode(first), here, os.fsencode(second), trade_places) == 0  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
 """The inverter: vectors in, texts out. Joins a checkpoint with a decoder; the face of the library."""
 
+import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from unembed.model import ConditionalMDLM, NoiseSchedule
 
 if TYPE_CHECKING:
     from unembed.encoders import Encoder
+
+logger = logging.getLogger(__name__)
 
 STRATEGIES = ("confidence",)
 
@@ -141,6 +144,25 @@ class Inverter:
         embeddings = torch.from_numpy(vectors).to(self.device)
         return decode_by_confidence(self.model, self.noise, embeddings, steps=steps, lengths=lengths)
 
+    @torch.no_grad()
+    def words(
+        self, embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", *, top: int = 20
+    ) -> list[list[tuple[str, float]]]:
+        """Name the likeliest tokens of each text with their probabilities, by the readout alone: no order, no passes.
+
+        Takes one product per vector, so a million vectors are read in minutes.
+        """
+        if self.info.model.readout.kind == "none":
+            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
+        vectors = torch.from_numpy(check_vectors(embeddings, self.info)).to(self.device)
+        found = self.model.readout(vectors)[:, : self.info.vocabulary.size]
+        found[:, list(self.info.special_ids)] = -torch.inf
+        best = found.topk(min(top, found.shape[1]))
+        return [
+            [(self.tokenizer.id_to_token(token) or "", probability) for token, probability in zip(*row, strict=True)]
+            for row in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
+        ]
+
     def invert_text(
         self, texts: Sequence[str], encoder: "Encoder", *, strategy: str = "confidence", steps: int = 8
     ) -> list[Inversion]:
@@ -150,23 +172,19 @@ class Inverter:
             raise EncoderError(
                 f"This inverter reads vectors of '{expected.name}' (prompt: {expected.prompt!r}), "
                 f"not of '{given.name}' (prompt: {given.prompt!r}).",
-                f"Use load_encoder({expected.name!r}, prompt={expected.prompt!r}).",
+                f"Use load_encoder({expected.name!r}, prompt={expected.prompt!r}, revision={expected.revision!r}).",
             )
+        if expected.revision != given.revision:
+            logger.warning("The inverter was trained for revision %s, not %s.", expected.revision, given.revision)
         return self.invert(encoder.encode(list(texts)), strategy=strategy, steps=steps)
 
     def _read(self, step: Step, strategy: str) -> Iterator[Inversion]:
-        vocabulary = self.info.vocabulary
-        for ids, confidences in zip(step.canvas.tolist(), step.confidence.tolist(), strict=True):
-            end = ids.index(vocabulary.eos) if vocabulary.eos in ids else len(ids)
-            said = [
-                (token, sure)
-                for token, sure in zip(ids[:end], confidences[:end], strict=True)
-                if token < vocabulary.size
-            ]
+        for canvas, confidences in zip(step.canvas.tolist(), step.confidence.tolist(), strict=True):
+            ids = self.info.vocabulary.text_ids(canvas)
             yield Inversion(
-                text=self.tokenizer.decode([token for token, _ in said]),
-                tokens=[self.tokenizer.id_to_token(token) or "" for token, _ in said],
-                confidences=[sure for _, sure in said],
+                text=self.tokenizer.decode(ids),
+                tokens=[self.tokenizer.id_to_token(token) or "" for token in ids],
+                confidences=confidences[: len(ids)],
                 strategy=strategy,
                 passes=step.passes,
             )
@@ -178,7 +196,7 @@ def check_vectors(
     """Return vectors as float32 (n, d), or say what is wrong with them."""
     try:
         vectors = np.asarray(
-            embeddings.detach().cpu() if isinstance(embeddings, torch.Tensor) else embeddings, dtype=np.float32
+            embeddings.detach().cpu().float() if isinstance(embeddings, torch.Tensor) else embeddings, dtype=np.float32
         )
     except (TypeError, ValueError) as error:
         raise VectorError(

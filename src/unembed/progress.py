@@ -39,7 +39,7 @@ def track(counts: Iterable[int], *, total: int, label: str, disable: bool = Fals
             yield count
 
 
-def make_training_progress() -> Progress:
+def make_training_progress(*, disable: bool = False) -> Progress:
     """Return the display of a training run: stage, steps, figures, time left."""
     return Progress(
         TextColumn("{task.description}"),
@@ -48,4 +48,5 @@ def make_training_progress() -> Progress:
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        disable=disable,
     )

@@ -8,7 +8,7 @@ from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
 from unembed.encoders import EncoderDescription
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary
+from unembed.store import CanvasVocabulary, tokenizer_hash
 
 VOCABULARY = CanvasVocabulary(40, special=(0, 1))
 
@@ -71,7 +71,7 @@ def make_inverter(build_model, stir, tiny_tokenizer):
             model=model.config,
             noise=NoiseConfig(),
             special_ids=model.vocabulary.special,
-            tokenizer_hash="x",
+            tokenizer_hash=tokenizer_hash(tiny_tokenizer),
             training_rows=60,
             metrics=metrics or {},
         )

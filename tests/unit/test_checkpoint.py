@@ -91,6 +91,15 @@ def test_a_damaged_or_foreign_checkpoint_is_told_apart(inverter, tmp_path, damag
         Inverter.from_pretrained(tmp_path / "it")
 
 
+def test_another_tokenizer_is_refused(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    inverter.tokenizer.__class__.from_str(inverter.tokenizer.to_str().replace('"garden"', '"gardens"')).save(
+        str(tmp_path / "it" / "tokenizer.json")
+    )
+    with pytest.raises(CheckpointError, match="not the tokenizer that the inverter was trained with"):
+        Inverter.from_pretrained(tmp_path / "it")
+
+
 def test_a_folder_that_does_not_exist_is_not_looked_up_on_the_hub():
     with pytest.raises(CheckpointError, match="There is no folder"):
         Inverter.from_pretrained("./nowhere/at/all")

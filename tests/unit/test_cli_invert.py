@@ -45,7 +45,7 @@ def test_no_vectors_give_no_texts(run_cli, tiny_checkpoint, tmp_path):
 def test_texts_go_round_through_the_encoder_that_the_inverter_names(run_cli, tiny_checkpoint, asked):
     ended = run_cli("invert", "the cat sleeps", "a dog", "-m", tiny_checkpoint, "--json", "--steps", 2)
     assert ended.code == 0, ended.err
-    assert asked == [{"name": "fake", "prompt": None, "device": "auto"}]
+    assert asked == [{"name": "fake", "prompt": None, "revision": None, "device": "auto"}]
     inversions = json.loads(ended.out)
     assert [inversion["original"] for inversion in inversions] == ["the cat sleeps", "a dog"]
     assert all(inversion["passes"] <= 2 for inversion in inversions)

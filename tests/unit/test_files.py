@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-import threading
 import zlib
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from unembed import files
 from unembed.errors import DiskFullError, UnembedError
 from unembed.files import (
-    atomic_folder,
     atomic_path,
     checksum,
     locked_folder,
@@ -103,135 +101,6 @@ class TestAtomicPath:
         assert (tmp_path / "x.json").read_text(encoding="utf-8") == '{\n  "name": "Zoë"\n}\n'
 
 
-class TestAtomicFolder:
-    @pytest.fixture(params=["exchange", "two renames"], autouse=True)
-    def way(self, request, monkeypatch):
-        """Every promise holds whether or not the system can let two folders trade places."""
-        if request.param == "two renames":
-            monkeypatch.setattr(files, "_exchange", lambda first, second: False)
-        elif not sys.platform.startswith("linux"):
-            pytest.skip("Linux only")
-        return request.param
-
-    def test_a_new_folder_appears_whole(self, tmp_path):
-        with atomic_folder(tmp_path / "new") as temporary:
-            (temporary / "sub").mkdir()
-            (temporary / "sub" / "file").write_text("text")
-            assert not (tmp_path / "new").exists()
-        assert (tmp_path / "new" / "sub" / "file").read_text() == "text"
-        assert names(tmp_path) == ["new"]
-
-    def test_an_older_folder_is_replaced(self, tmp_path):
-        for content in ("first", "second"):
-            with atomic_folder(tmp_path / "run") as temporary:
-                (temporary / "weights").write_text(content)
-        assert (tmp_path / "run" / "weights").read_text() == "second"
-        assert names(tmp_path) == ["run"]
-
-    def test_what_else_lies_in_the_folder_stays(self, tmp_path):
-        (tmp_path / "mine" / "photos").mkdir(parents=True)
-        (tmp_path / "mine" / "photos" / "one.jpg").write_text("jpg")
-        (tmp_path / "mine" / "weights").write_text("old")
-        with atomic_folder(tmp_path / "mine") as temporary:
-            (temporary / "weights").write_text("new")
-        assert (tmp_path / "mine" / "photos" / "one.jpg").read_text() == "jpg"
-        assert (tmp_path / "mine" / "weights").read_text() == "new"
-        assert names(tmp_path) == ["mine"]
-
-    def test_a_block_that_fails_leaves_the_old_folder_and_no_temporary(self, tmp_path):
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "weights").write_text("old")
-
-        def write():
-            with atomic_folder(tmp_path / "run") as temporary:
-                (temporary / "weights").write_text("new")
-                raise ValueError("stop")
-
-        with pytest.raises(ValueError, match="stop"):
-            write()
-        assert (tmp_path / "run" / "weights").read_text() == "old"
-        assert names(tmp_path) == ["run"]
-
-    def test_a_full_disk_leaves_the_old_folder(self, tmp_path, monkeypatch):
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "weights").write_text("old")
-
-        def write():
-            with atomic_folder(tmp_path / "run") as temporary:
-                (temporary / "weights").write_text("new")
-                monkeypatch.setattr(files.os, "fsync", no_space)
-
-        with pytest.raises(DiskFullError):
-            write()
-        assert (tmp_path / "run" / "weights").read_text() == "old"
-        assert names(tmp_path) == ["run"]
-
-    def test_a_file_of_that_name_is_refused_and_stays(self, tmp_path):
-        (tmp_path / "run").write_text("precious")
-        with pytest.raises(UnembedError, match="a file, not a folder"), atomic_folder(tmp_path / "run"):
-            pass
-        assert (tmp_path / "run").read_text() == "precious"
-        assert names(tmp_path) == ["run"]
-
-    def test_the_current_folder_is_refused_and_stays(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "mine").write_text("precious")
-        with pytest.raises(UnembedError, match="current folder"), atomic_folder(files.Path()):
-            pass
-        assert names(tmp_path) == ["mine"]
-
-    def test_a_link_to_a_folder_is_followed(self, tmp_path):
-        (tmp_path / "disk" / "run").mkdir(parents=True)
-        (tmp_path / "run").symlink_to(tmp_path / "disk" / "run")
-        with atomic_folder(tmp_path / "run") as temporary:
-            (temporary / "weights").write_text("new")
-        assert (tmp_path / "run").is_symlink()
-        assert (tmp_path / "disk" / "run" / "weights").read_text() == "new"
-        assert names(tmp_path / "disk") == ["run"]
-
-    def test_a_move_that_fails_half_way_is_taken_back(self, tmp_path, monkeypatch, way):
-        if way == "exchange":
-            pytest.skip("there is no half way")
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "weights").write_text("old")
-        replace = files.Path.replace
-
-        def replace_or_fail(self, target):
-            if target == tmp_path / "run" and self.name.endswith(".tmp") and (self / "new").exists():
-                raise OSError(errno.EIO, "the drive is gone")
-            return replace(self, target)
-
-        monkeypatch.setattr(files.Path, "replace", replace_or_fail)
-        with pytest.raises(UnembedError, match="drive is gone"), atomic_folder(tmp_path / "run") as temporary:
-            (temporary / "new").write_text("new")
-        assert (tmp_path / "run" / "weights").read_text() == "old"
-        assert names(tmp_path) == ["run"]
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs renameat2")
-def test_a_reader_never_finds_a_replaced_folder_missing(tmp_path):
-    target, missing, done = tmp_path / "run", [], threading.Event()
-
-    def replace_often():
-        try:
-            for number in range(60):
-                with atomic_folder(target) as temporary:
-                    (temporary / "weights").write_text(str(number))
-        finally:
-            done.set()
-
-    with atomic_folder(target) as temporary:
-        (temporary / "weights").write_text("first")
-    writer = threading.Thread(target=replace_often)
-    writer.start()
-    while not done.is_set():
-        if not os.path.exists(target / "weights"):  # noqa: PTH110 - as fast as it goes
-            missing.append(1)
-    writer.join()
-    assert not missing
-    assert (target / "weights").read_text() == "59"
-
-
 def test_the_checksum_is_the_crc_of_all_bytes(tmp_path):
     content = bytes(range(256)) * 5000  # more than one block
     (tmp_path / "file").write_bytes(content)
@@ -244,10 +113,10 @@ def test_the_checksum_is_the_crc_of_all_bytes(tmp_path):
 
 def test_leftovers_of_a_kill_are_removed_and_nothing_else(tmp_path):
     kill = (
-        "import os, sys, pathlib; from unembed.files import atomic_path, atomic_folder\n"
+        "import os, sys, pathlib; from unembed.files import atomic_path\n"
         "folder = pathlib.Path(sys.argv[1])\n"
-        "with atomic_path(folder / 'file') as a, atomic_folder(folder / 'sub') as b:\n"
-        "    (b / 'x').write_text('x'); os._exit(9)"
+        "with atomic_path(folder / 'one') as one, atomic_path(folder / 'two'):\n"
+        "    one.write_text('x'); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", kill, str(tmp_path)], check=False)
     assert len(names(tmp_path)) == 2

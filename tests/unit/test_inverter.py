@@ -82,6 +82,32 @@ def test_lists_and_tensors_are_vectors_too(make_inverter):
     assert inverter.invert(vectors(2).tolist()) == inverter.invert(torch.from_numpy(vectors(2)))
 
 
+def test_bfloat16_tensors_are_vectors_too(make_inverter):
+    assert make_inverter().invert(torch.from_numpy(vectors(1)).bfloat16())[0].tokens
+
+
+def test_steps_belong_to_the_receiver(make_inverter):
+    inverter = make_inverter()
+    wanted = inverter.invert(vectors(2))
+    for step in inverter.decode(vectors(2)):
+        step.canvas.fill_(3)  # would reach the decoder if it still used this tensor
+        step.confidence.fill_(0.0)
+    assert inverter.invert(vectors(2)) == wanted
+    assert not step.canvas.is_inference()
+
+
+def test_the_readout_alone_names_words_in_order_of_their_probability(make_inverter):
+    for kind in ("linear", "mlp"):
+        found = make_inverter(readout=kind).words(vectors(3), top=5)
+        assert [len(words) for words in found] == [5, 5, 5]
+        for words in found:
+            shares = [share for _, share in words]
+            assert shares == sorted(shares, reverse=True)
+            assert not {"[PAD]", "[UNK]"} & {word for word, _ in words}
+    with pytest.raises(ConfigError, match="no readout"):
+        make_inverter(readout="none").words(vectors(1))
+
+
 def test_no_vectors_give_no_inversions(make_inverter):
     assert make_inverter().invert(np.empty((0, 16))) == []
 

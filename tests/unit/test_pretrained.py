@@ -24,7 +24,6 @@ def bert(**changes):
 
 @pytest.mark.parametrize("conditioning", ["adaln", "adaln-zero"])
 def test_the_denoiser_starts_as_the_encoder(build_model, conditioning):
-    model = build_model(norm="post", conditioning=conditioning, initialise_from="bert").denoiser
     encoder = bert()
     wrapped = build_model(norm="post", conditioning=conditioning, initialise_from="bert")
     copy_bert_weights(wrapped, encoder.state_dict(), "bert")

@@ -16,7 +16,7 @@ def bags(rows=600, outputs=30, dim=16, seed=0):
 
 
 def fitted(kind, ridge=0.01):
-    readout = Readout(ReadoutConfig(kind=kind, bottleneck=32), 16, 30)
+    readout = Readout(ReadoutConfig(kind=kind, bottleneck=32), 16, 30, 30)
     embeddings, tokens = bags()
     readout.fit(iter([(embeddings[:200], tokens[:200]), (embeddings[200:], tokens[200:])]), ridge)
     return readout
@@ -72,7 +72,25 @@ def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss():
 
 
 def test_no_readout_adds_nothing():
-    assert not Readout(ReadoutConfig(kind="none"), 16, 30)(torch.randn(3, 16)).any()
+    assert not Readout(ReadoutConfig(kind="none"), 16, 30, 30)(torch.randn(3, 16)).any()
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_end_and_padding_of_a_fixed_canvas_are_no_words_to_the_readout(kind):
+    embeddings, tokens = bags()  # padded with id 31, which a fixed canvas scores
+    plain, closed = (Readout(ReadoutConfig(kind=kind, bottleneck=32), 16, 30, outputs) for outputs in (30, 32))
+    closed.load_state_dict(plain.state_dict())
+    for readout in (plain, closed):
+        readout.fit(iter([(embeddings, tokens)]), 0.01)
+    prior = closed(embeddings)
+    assert_close(prior[:, :30], plain(embeddings))
+    assert not prior[:, 30:].any()
+    assert_close(closed.bag_loss(embeddings, tokens), plain.bag_loss(embeddings, tokens))
+    some = torch.tensor([2, 7, 31])
+    assert_close(
+        closed(embeddings, None, some).diff(dim=1)[:, 0], prior[:, some].diff(dim=1)[:, 0], atol=1e-4, rtol=1e-4
+    )
+    assert not closed(embeddings, None, some)[:, 2].any()
 
 
 @pytest.mark.parametrize("kind", ["none", "linear", "mlp"])

@@ -68,6 +68,11 @@ VARIANTS = {
     "sampled softmax": {"training": {"sampled_softmax": 8, "frequent_tokens": 16}},
     "mlp readout": {"model": {"readout": {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}}},
     "counted masks": {"noise": {"masking": "count"}, "model": {"prefix_tokens": 2}},
+    "fixed canvas with all": {
+        "model": {"canvas": "fixed", "readout": {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}},
+        "training": {"sampled_softmax": 8, "frequent_tokens": 16},
+    },
+    "data workers": {"training": {"data_workers": 1}},
 }
 
 
@@ -85,7 +90,7 @@ def test_a_resumed_run_takes_the_very_steps_of_an_uninterrupted_one(recipe, tmp_
     resumed = run(build("parts"), resume=True)
     assert (resumed.reason, resumed.step) == ("finished", 12)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
-    one, other = (load_file(tmp_path / name / "state" / "state.safetensors") for name in ("whole", "parts"))
+    one, other = (load_file(tmp_path / name / "state.safetensors") for name in ("whole", "parts"))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[key], other[key]) for key in one)
 
@@ -102,14 +107,15 @@ def test_a_run_leaves_best_latest_milestones_curves_metrics_and_its_recipe(recip
     exported = []
 
     def export(folder, model, facts):
-        exported.append((folder.name, facts["step"]))
+        exported.append((folder.name, facts["step"], facts["saved_step"]))
         assert not model.training
 
     made = recipe(training={"milestones": [4, 12], "free_running_rows": 4})
     outcome = run(
         made, Hooks(export=export, free_running=lambda model, store, rows: {"token_accuracy": len(rows) / 100})
     )
-    assert {name for name, _ in exported} == {"best", "latest", "milestone-000004", "milestone-000012"}
+    assert {name for name, *_ in exported} == {"best", "latest", "milestone-000004", "milestone-000012"}
+    assert ("milestone-000004", 4, 4) in exported  # measured, and at this very step
     assert outcome.metrics["token_accuracy"] == 0.04
     assert {"elbo", "masked_accuracy@0.1", "masked_accuracy@0.5", "masked_accuracy@0.9"} <= outcome.metrics.keys()
     folder = tmp_path / "run"
@@ -153,7 +159,7 @@ def test_a_run_is_not_resumed_with_a_recipe_that_makes_another_model(recipe):
 
 def test_a_damaged_state_is_told_and_not_guessed_at(recipe, tmp_path):
     run(recipe())
-    weights = tmp_path / "run" / "state" / "state.safetensors"
+    weights = tmp_path / "run" / "state.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(TrainingError, match="cannot be resumed"):
         run(recipe(), resume=True)
@@ -163,7 +169,7 @@ def test_a_damaged_state_is_told_and_not_guessed_at(recipe, tmp_path):
     ("changes", "message"),
     [
         ({"encoder": {"name": "all-MiniLM-L6-v2"}}, "encoder is 'fake', the recipe wants 'all-MiniLM-L6-v2'"),
-        ({"encoder": {"name": "fake", "prompt": "query: "}}, "prompt is None"),
+        ({"encoder": {"name": "fake", "prompt": "query: "}}, "prompt is None, the recipe wants 'query: '"),
         ({"data": {"canvas_length": 32}}, "canvas_length is 12, the recipe wants 32"),
     ],
 )
@@ -192,3 +198,54 @@ def test_metrics_hold_one_line_per_step_after_a_kill_between_saves(recipe, tmp_p
         file.write(json.dumps({"kind": "train", "step": 6, "elbo": 0.0}) + "\n" + '{"kind": "tr')
     run(recipe(), resume=True)
     assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
+
+
+def test_the_validation_elbo_is_the_bound_whatever_training_weighs(recipe):
+    """A model that guesses uniformly has the entropy of uniform guessing under every schedule and canvas."""
+    from unembed.model import ConditionalMDLM, NoiseSchedule
+    from unembed.store import Store
+    from unembed.training.validation import Validation, validation_rows
+
+    for noise in ({}, {"schedule": "loglinear", "weight": "paper"}, {"full_mask_share": 0.5}):
+        for canvas, tolerance in (("exact", 1e-4), ("fixed", 0.15)):  # masks may fall on padding, which does not count
+            made = recipe(noise=noise, model={"canvas": canvas, "readout": {"kind": "none"}})
+            store = Store(made.data.store / "train")
+            model = ConditionalMDLM.for_store(made.model, store.manifest).eval()
+            for parameter in model.denoiser.parameters():
+                parameter.data.zero_()
+            measure = Validation(store, validation_rows(store, 48), NoiseSchedule(made.noise), made.training)
+            choices = model.denoiser.outputs - len(model.vocabulary.special)
+            assert measure(model)["elbo"] == pytest.approx(torch.tensor(choices).log().item(), rel=tolerance)
+
+
+def test_two_runs_do_not_share_a_folder(recipe):
+    from unembed.files import locked_folder
+
+    made = recipe()
+    with locked_folder(made.training.output), pytest.raises(TrainingError, match="Another process is training"):
+        run(made)
+
+
+def test_a_full_disk_while_saving_is_named_and_costs_nothing(recipe, monkeypatch):
+    import errno
+    from pathlib import Path
+
+    from unembed.errors import DiskFullError
+
+    run(recipe(training={"steps": 3}))
+    write = Path.write_bytes
+
+    def full(path, data):
+        write(path, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DiskFullError, match="The disk is full while writing"):
+        run(recipe(training={"steps": 6}), resume=True)
+    monkeypatch.undo()
+    assert run(recipe(training={"steps": 6}), resume=True).step == 6
+
+
+def test_only_auto_and_cpu_are_devices_to_train_on(recipe):
+    with pytest.raises(ConfigError, match="Unknown device 'gpu'"):
+        train(recipe(), device="gpu")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
 
 from unembed._version import __version__
@@ -16,9 +16,9 @@ from unembed.checkpoint.card import model_card
 from unembed.config import ModelConfig, NoiseConfig
 from unembed.encoders import EncoderDescription
 from unembed.errors import CheckpointError
-from unembed.files import atomic_folder, write_json, write_text
+from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary
+from unembed.store import CanvasVocabulary, tokenizer_hash
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -57,15 +57,19 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> None:
-    """Write a checkpoint folder; an older one at the same place stays until this one is whole."""
+    """Write a checkpoint folder, file by file, the weights last.
+
+    Each file is replaced whole. A kill in between leaves weights that do not belong to their config, which loading
+    notices; within a training run, where the config stays the same, it leaves a checkpoint that works.
+    """
     weights = {
         name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()
     }
-    with atomic_folder(folder) as temporary:
-        save_file(weights, temporary / WEIGHTS_FILE, metadata={"format": "pt"})
-        write_json(temporary / CONFIG_FILE, checkpoint.info.model_dump(mode="json"))
-        write_text(temporary / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
-        write_text(temporary / CARD_FILE, model_card(checkpoint.info.model_dump(mode="json"), checkpoint.model))
+    facts = checkpoint.info.model_dump(mode="json")
+    write_text(folder / CARD_FILE, model_card(facts, checkpoint.model))
+    write_text(folder / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
+    write_json(folder / CONFIG_FILE, facts)
+    write_bytes(folder / WEIGHTS_FILE, save(weights, {"format": "pt"}))
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -98,4 +102,9 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         ) from error
     except Exception as error:  # tokenizers raises bare exceptions
         raise CheckpointError(f"{folder / TOKENIZER_FILE} cannot be read: {error}.", "Copy it again.") from error
+    if tokenizer_hash(tokenizer) != info.tokenizer_hash:
+        raise CheckpointError(
+            f"{folder / TOKENIZER_FILE} is not the tokenizer that the inverter was trained with.",
+            "Copy or download the whole folder again.",
+        )
     return Checkpoint(model.eval(), tokenizer, info)

@@ -45,9 +45,14 @@ def invert(
         from unembed.encoders import load_encoder
 
         described = inverter.info.encoder
-        inversions = inverter.invert_text(
-            source, load_encoder(encoder or described.name, prompt=described.prompt, device=device), steps=steps
+        on_hub = encoder is None and "/" in described.name
+        loaded = load_encoder(
+            encoder or described.name,
+            prompt=described.prompt,
+            revision=described.revision if on_hub else None,
+            device=device,
         )
+        inversions = inverter.invert_text(source, loaded, steps=steps)
         originals = list(source)
     if as_json:
         show_json(

@@ -1,5 +1,6 @@
 """``unembed train``: a store becomes an inverter. Joins the loop with decoding, checkpoints and the display."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +23,10 @@ def train(
     max_minutes: Annotated[
         float | None, typer.Option(min=0.0, help="Stop after so many minutes; the state is saved.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Use this seed instead of the recipe's.")] = None,
-    device: Annotated[str, typer.Option(help="auto or cpu.")] = "auto",
+    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the recipe's.")] = None,
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU where there is one; several through accelerate launch) or cpu.")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train an inverter; Ctrl-C or SIGTERM saves the state and ends cleanly.
@@ -47,7 +50,9 @@ def train(
             "training": recipe.training.model_copy(update=training),
         }
     )
-    with make_training_progress() as progress:
+    # Of several processes, the first one speaks.
+    silent = os.environ.get("RANK", "0") != "0"
+    with make_training_progress(disable=silent) as progress:
         task = progress.add_task("Reading the store", total=None, figures="")
         outcome = run(
             recipe,
@@ -56,13 +61,16 @@ def train(
             device=device,
             hooks=_show(make_hooks(recipe), progress, task),
         )
+    if silent:
+        return
     folder = recipe.training.output
     if as_json:
         show_json({"step": outcome.step, "ended": outcome.reason, "output": str(folder), "metrics": outcome.metrics})
         return
     rows = {name: {"validation": value} for name, value in outcome.metrics.items()}
     show_result(rows, title=f"Step {outcome.step:,}, {_REASONS[outcome.reason]}", as_json=False)
-    typer.echo(f"Inverter: {folder / 'best'}   curves: {folder / 'curves.png'}", err=True)
+    kept = "best" if (folder / "best").is_dir() else "latest"
+    typer.echo(f"Inverter: {folder / kept}   curves: {folder / 'curves.png'}", err=True)
 
 
 _REASONS = {

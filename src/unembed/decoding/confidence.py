@@ -9,7 +9,7 @@ from unembed.decoding.step import Step
 from unembed.model import ConditionalMDLM, NoiseSchedule
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def decode_by_confidence(
     model: ConditionalMDLM,
     noise: NoiseSchedule,
@@ -47,10 +47,10 @@ def decode_by_confidence(
             canvas = torch.where(chosen, guesses, canvas)
             confidence = torch.where(chosen, sureness, confidence)
             yield Step(
-                rows=rows.cpu(),
-                canvas=canvas.cpu(),
-                changed=chosen.cpu(),
-                confidence=confidence.cpu(),
+                rows=rows.to("cpu", copy=True),
+                canvas=canvas.to("cpu", copy=True),
+                changed=chosen.to("cpu", copy=True),
+                confidence=confidence.to("cpu", copy=True),
                 mask_rate=1.0 - (number + 1) / passes,
                 passes=number + 1,
                 final=number + 1 == passes,

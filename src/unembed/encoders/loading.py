@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from unembed.encoders.base import Encoder
-from unembed.errors import EncoderError, did_you_mean, require_extra
+from unembed.errors import EncoderError, did_you_mean, first_line, require_extra
 from unembed.files import checksum
 
 
@@ -91,7 +91,7 @@ def _is_on_the_hub(name: str, revision: str | None) -> bool:
         if error.response.status_code >= 500:
             return False
         raise EncoderError(
-            f"The hub does not give '{name}': {next(iter(str(error).splitlines()), 'no reason given')}",
+            f"The hub does not give '{name}': {first_line(error)}",
             "Check the name and the revision; for a model behind a licence, accept it and run: hf auth login",
         ) from error
     except Exception:  # no connection: an error of the hub's HTTP library, which one depends on the version

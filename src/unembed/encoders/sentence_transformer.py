@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from unembed.encoders.base import EncoderDescription, well_formed
-from unembed.errors import ConfigError, EncoderError
+from unembed.errors import ConfigError, EncoderError, first_line
 from unembed.progress import track
 
 _PROBE = "A short sentence, to compare 2 ways of reading it."
@@ -56,7 +56,7 @@ class SentenceTransformerEncoder:
         # The hub client, its HTTP library, safetensors and every model class raise errors of their own.
         except Exception as error:
             raise EncoderError(
-                f"Cannot load the encoder '{name}': {_first_line(error)}",
+                f"Cannot load the encoder '{name}': {first_line(error)}",
                 "Check the name and the connection, or give a folder that holds a sentence-transformers model.",
             ) from error
         self._tokenizer = _tokenizer_of(self.model, name)
@@ -173,7 +173,7 @@ def _check_device(device: str) -> None:
     try:
         torch.empty(0, device=None if device == "auto" else device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"The device '{device}' cannot be used: {_first_line(error)}", "Try --device cpu.") from error
+        raise ConfigError(f"The device '{device}' cannot be used: {first_line(error)}", "Try --device cpu.") from error
 
 
 @contextmanager
@@ -190,10 +190,6 @@ def _without_weight_bars() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
         if not downloads_shown:
             disable_progress_bars()
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _prompt_of(model: SentenceTransformer, given: str | None) -> str | None:

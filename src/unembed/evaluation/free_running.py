@@ -20,8 +20,7 @@ def measure_free_running(
     for step in decode_by_confidence(model, noise, embeddings, steps=steps):
         if step.final:
             for row, ids in zip(step.rows.tolist(), step.canvas.tolist(), strict=True):
-                end = ids.index(model.vocabulary.eos) if model.vocabulary.eos in ids else len(ids)
-                recovered[row] = ids[:end]
+                recovered[row] = model.vocabulary.text_ids(ids)
     pairs = [(recovered[row], reference) for row, reference in enumerate(references)]
     measures = {"token_accuracy": token_accuracy, "token_f1": token_f1, "exact_match": exact_match}
     return {name: sum(measure(*pair) for pair in pairs) / len(pairs) for name, measure in measures.items()}

@@ -18,6 +18,7 @@ class Noised(NamedTuple):
     """A batch after the forward process: what is masked, and how much each row counts."""
 
     times: Tensor
+    weights: Tensor
     masks: Tensor
     dropped: Tensor
     candidates: Candidates | None
@@ -27,7 +28,13 @@ class Noised(NamedTuple):
         candidates = self.candidates
         if candidates is not None:
             candidates = Candidates(candidates.tokens.to(device), candidates.correction.to(device))
-        return Noised(self.times.to(device), self.masks.to(device), self.dropped.to(device), candidates)
+        return Noised(
+            self.times.to(device),
+            self.weights.to(device),
+            self.masks.to(device),
+            self.dropped.to(device),
+            candidates,
+        )
 
 
 class Losses(NamedTuple):
@@ -56,11 +63,11 @@ class Objective:
         times, masks = self.noise.sample(rows, length, generator)
         dropped = torch.rand(rows, generator=generator) < self.training.condition_dropout
         candidates = self._draw_candidates(tokens[masks], generator) if self.training.sampled_softmax else None
-        return Noised(times, masks, dropped, candidates)
+        return Noised(times, self.noise.weight(times), masks, dropped, candidates)
 
     def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
         """Return the losses of a batch: vectors (B, d) and full canvases (B, T)."""
-        times, masks, dropped, candidates = noised.to(tokens.device)
+        times, weights, masks, dropped, candidates = noised.to(tokens.device)
         canvas = tokens.masked_fill(masks, model.vocabulary.mask)
         condition = model.condition(embeddings, dropped, candidates)
         logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
@@ -71,7 +78,7 @@ class Objective:
         # [PAD] outnumbers everything on a fixed canvas, and says little.
         importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)
         counted = torch.where(tokens == model.vocabulary.pad, self.noise.config.pad_weight, 1.0).sum()
-        elbo = (self.noise.weight(times)[rows] * importance * entropies).sum() / counted
+        elbo = (weights[rows] * importance * entropies).sum() / counted
         if model.length_head is None:
             return Losses(elbo, elbo, elbo.new_zeros(()))
         length = F.cross_entropy(

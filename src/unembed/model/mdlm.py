@@ -51,7 +51,7 @@ class ConditionalMDLM(nn.Module):
         self.config = config
         self.vocabulary = vocabulary
         self.denoiser = Denoiser(config, vocabulary)
-        self.readout = Readout(config.readout, config.embedding_dim, self.denoiser.outputs)
+        self.readout = Readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token's prior is lowered once the token stands on the canvas: "on a beach on a beach".
         self.prior_damping = nn.Parameter(torch.zeros(()))
@@ -117,7 +117,7 @@ class ConditionalMDLM(nn.Module):
             shown = canvas < self.vocabulary.size
             return shown, canvas.masked_fill(~shown, 0)
         columns = torch.searchsorted(tokens, canvas).clamp_(max=len(tokens) - 1)
-        shown = tokens[columns] == canvas
+        shown = (tokens[columns] == canvas) & (canvas < self.vocabulary.size)
         return shown, columns.masked_fill(~shown, 0)
 
     def length_logits(self, embeddings: Tensor) -> Tensor:
@@ -125,10 +125,6 @@ class ConditionalMDLM(nn.Module):
         if self.length_head is None:
             raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
         return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
-
-    def trainable_parameters(self) -> int:
-        """Count the parameters that training changes."""
-        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
     @classmethod
     def for_store(cls, config: ModelConfig, manifest: Manifest) -> Self:

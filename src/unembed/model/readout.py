@@ -18,19 +18,24 @@ MINIMUM_PROBABILITY = 1e-4
 
 
 class Readout(nn.Module):
-    """Maps vectors (B, d) to log-priors over the vocabulary (B, outputs)."""
+    """Maps vectors (B, d) to log-priors over what a canvas may hold (B, outputs).
 
-    def __init__(self, config: ReadoutConfig, embedding_dim: int, outputs: int) -> None:
+    It knows the encoder's ``words`` only. The ids behind them, [EOS] and [PAD] of a fixed canvas, are no words of a
+    text and stand on nearly every canvas: their log-prior is 0.
+    """
+
+    def __init__(self, config: ReadoutConfig, embedding_dim: int, words: int, outputs: int) -> None:
         super().__init__()
         self.config = config
+        self.words = words
         self.outputs = outputs
-        self.register_buffer("base", torch.full((outputs,), -math.log(outputs)))
+        self.register_buffer("base", torch.full((words,), -math.log(words)))
         self.base: Tensor
         if config.kind == "linear":
-            self.linear = nn.Linear(embedding_dim, outputs)
+            self.linear = nn.Linear(embedding_dim, words)
         elif config.kind == "mlp":
             self.hidden = nn.Linear(embedding_dim, config.bottleneck)
-            self.out = nn.Linear(config.bottleneck, outputs)
+            self.out = nn.Linear(config.bottleneck, words)
         self.requires_grad_(False)
 
     def forward(self, embeddings: Tensor, dropped: Tensor | None = None, tokens: Tensor | None = None) -> Tensor:
@@ -39,19 +44,24 @@ class Readout(nn.Module):
         Args:
             embeddings: (B, d).
             dropped: (B,) rows that get the base rates.
-            tokens: a choice of ids. The ``mlp`` prior is then not normalised: each row misses a constant, which no
-                softmax over the choice notices.
+            tokens: a choice of ids in ascending order. The ``mlp`` prior is then not normalised: each row misses a
+                constant, which no softmax over the choice notices.
         """
         if self.config.kind == "none":
             return embeddings.new_zeros(len(embeddings), 1)
-        scaled = scale_to_sphere(embeddings)
-        base = self.base if tokens is None else self.base[tokens]
-        if self.config.kind == "linear":
-            prior = _columns(self.linear, scaled, tokens).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
-        else:
-            prior = _columns(self.out, F.gelu(self.hidden(scaled)), tokens)
-            prior = F.log_softmax(prior, dim=-1) if tokens is None else prior
-        return prior if dropped is None else torch.where(dropped[:, None], base, prior)
+        words = None if tokens is None else tokens[tokens < self.words]
+        base = self.base if words is None else self.base[words]
+        # In float32 whatever the autocast: the logarithm of a small probability magnifies its error.
+        with torch.autocast(embeddings.device.type, enabled=False):
+            scaled = scale_to_sphere(embeddings.float())
+            if self.config.kind == "linear":
+                prior = _columns(self.linear, scaled, words).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
+            else:
+                prior = _columns(self.out, F.gelu(self.hidden(scaled)), words)
+                prior = F.log_softmax(prior, dim=-1) if words is None else prior
+        if dropped is not None:
+            prior = torch.where(dropped[:, None], base, prior)
+        return F.pad(prior, (0, (self.outputs if tokens is None else len(tokens)) - prior.shape[1]))
 
     @torch.no_grad()
     def fit(self, batches: Iterator[tuple[Tensor, Tensor]], ridge: float) -> None:
@@ -62,18 +72,18 @@ class Readout(nn.Module):
             ridge: penalty per row.
         """
         rows = 0
-        counts = torch.zeros(self.outputs, dtype=torch.float64)
+        counts = torch.zeros(self.words, dtype=torch.float64)
         gram: Tensor | None = None
         moments: Tensor | None = None
         for embeddings, tokens in batches:
-            bags = bag_of_tokens(tokens, self.outputs)
-            counts += torch.bincount(bags.indices()[1], minlength=self.outputs)
+            bags = bag_of_tokens(tokens, self.words)
+            counts += torch.bincount(bags.indices()[1], minlength=self.words)
             rows += len(tokens)
             if self.config.kind != "linear":
                 continue
             ones = embeddings.new_ones(len(embeddings), 1)
             inputs = torch.cat([scale_to_sphere(embeddings), ones], dim=1)
-            update = torch.sparse.mm(bags.t(), inputs)  # (outputs, d + 1)
+            update = torch.sparse.mm(bags.t(), inputs)  # (words, d + 1)
             gram = inputs.T @ inputs if gram is None else gram + inputs.T @ inputs
             moments = update if moments is None else moments + update
         presence = (counts / max(rows, 1)).clamp(min=MINIMUM_PROBABILITY).float()
@@ -81,7 +91,7 @@ class Readout(nn.Module):
             self.base.copy_(presence.log())
             penalty = ridge * rows * torch.eye(len(gram), dtype=torch.float64)
             penalty[-1, -1] = 0.0  # the intercept is not shrunk: it carries the base rate
-            solution = torch.linalg.solve(gram.double() + penalty, moments.T.double())  # (d + 1, outputs)
+            solution = torch.linalg.solve(gram.double() + penalty, moments.T.double())  # (d + 1, words)
             self.linear.weight.copy_(solution[:-1].T)
             self.linear.bias.copy_(solution[-1])
         else:
@@ -90,7 +100,7 @@ class Readout(nn.Module):
     def bag_loss(self, embeddings: Tensor, tokens: Tensor) -> Tensor:
         """Cross-entropy of the ``mlp`` readout's softmax against the bag of tokens: what its training minimises."""
         prior: Tensor = self(embeddings)
-        real = tokens < self.outputs
+        real = tokens < self.words
         picked = prior.gather(1, tokens.masked_fill(~real, 0))
         return -(picked * real).sum() / real.sum()
 
@@ -107,19 +117,19 @@ def scale_to_sphere(embeddings: Tensor) -> Tensor:
     return F.normalize(embeddings, dim=-1) * math.sqrt(embeddings.shape[-1])
 
 
-def bag_of_tokens(tokens: Tensor, outputs: int) -> Tensor:
-    """Return which tokens each row holds: a sparse (rows, outputs) matrix of zeros and ones."""
-    real = tokens < outputs
+def bag_of_tokens(tokens: Tensor, words: int) -> Tensor:
+    """Return which tokens each row holds: a sparse (rows, words) matrix of zeros and ones."""
+    real = tokens < words
     rows = torch.arange(len(tokens)).repeat_interleave(real.sum(1))
     pairs = torch.unique(torch.stack([rows, tokens[real]]), dim=1)
     values = torch.ones(pairs.shape[1])
-    return torch.sparse_coo_tensor(pairs, values, (len(tokens), outputs), is_coalesced=True, check_invariants=False)
+    return torch.sparse_coo_tensor(pairs, values, (len(tokens), words), is_coalesced=True, check_invariants=False)
 
 
-def bag_f1(prior: Tensor, tokens: Tensor, outputs: int) -> Tensor:
+def bag_f1(prior: Tensor, tokens: Tensor, words: int) -> Tensor:
     """Token F1 of the readout alone, set size known: of the k likeliest tokens, how many are among the text's k."""
     scores = []
     for row, ids in zip(prior, tokens, strict=True):
-        wanted = ids[ids < outputs].unique()
+        wanted = ids[ids < words].unique()
         scores.append(torch.isin(row.topk(len(wanted)).indices, wanted).float().mean())
     return torch.stack(scores).mean()

@@ -44,6 +44,11 @@ class CanvasVocabulary:
         """How many ids there are in all."""
         return self.size + 3
 
+    def text_ids(self, canvas: Sequence[int]) -> list[int]:
+        """Return the ids that a canvas says: those before its first [EOS] that are the encoder's."""
+        end = canvas.index(self.eos) if self.eos in canvas else len(canvas)
+        return [token for token in canvas[:end] if token < self.size]
+
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "CanvasVocabulary":
         """Read the size and the special ids off an encoder's tokenizer."""

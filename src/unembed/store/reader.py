@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from unembed.errors import StoreError
+from unembed.errors import StoreError, first_line
 from unembed.files import checksum
 from unembed.store.canvas import tokenizer_hash
 from unembed.store.manifest import TOKENIZER_FILE, Manifest, Shard
@@ -107,7 +107,7 @@ class Store:
             array: np.ndarray = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
         # Damage to a header comes out as whatever numpy's parser stumbles over.
         except Exception as error:
-            raise self._corrupt(name, next(iter(str(error).splitlines()), "it cannot be read")) from error
+            raise self._corrupt(name, first_line(error)) from error
         if (array.shape, array.dtype) != (shape, np.dtype(dtype)) or not array.flags.c_contiguous:
             raise self._corrupt(name, f"it holds {array.dtype} {array.shape}, expected {dtype} {shape}")
         self._arrays[name] = array

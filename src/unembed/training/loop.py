@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from unembed.config import Recipe, dump_recipe
-from unembed.errors import TrainingError
-from unembed.files import remove_leftovers
+from unembed.errors import ConfigError, TrainingError
+from unembed.files import locked_folder, remove_leftovers
 from unembed.model import ConditionalMDLM, Objective
 from unembed.model.loss import Losses, Noised
 from unembed.store import Store
@@ -35,6 +35,8 @@ from unembed.training.parts import build_parts, check_run, prepare_model
 from unembed.training.state import load_state, save_state
 
 logger = logging.getLogger(__name__)
+
+_PATIENCE_WITH_SIGNALS = 2.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,11 @@ def train(
 ) -> Outcome:
     """Train as the recipe says, from the start or from the state of a stopped run.
 
-    Leaves in ``training.output``: ``best`` and ``latest`` (loadable inverters), ``milestone-*``, ``state`` (for
-    resuming), ``recipe.yaml``, ``metrics.jsonl``, ``tensorboard`` and ``curves.png``.
+    Leaves in ``training.output``: ``best`` and ``latest`` (loadable inverters), ``milestone-*``,
+    ``state.safetensors`` (for resuming), ``recipe.yaml``, ``metrics.jsonl``, ``tensorboard`` and ``curves.png``.
     """
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"Unknown device '{device}'.", "Give auto or cpu; CUDA_VISIBLE_DEVICES chooses among GPUs.")
     deadline = time.monotonic() + 60.0 * max_minutes if max_minutes is not None else math.inf
     return _Loop(recipe, hooks or Hooks(), resume=resume, device=device).run(deadline)
 
@@ -101,31 +105,43 @@ class _Loop:
         self.folder = recipe.training.output
         self.accelerator = Accelerator(mixed_precision=_precision(recipe, device), cpu=device == "cpu")
         self.is_main = self.accelerator.is_main_process
-        if self.is_main:
-            remove_leftovers(self.folder)
         self.parts = build_parts(recipe, self.accelerator.device, verify=self.is_main)
         self.facts: dict[str, Any] = {"step": 0, "samples": 0, "seconds": 0.0, "best_elbo": None, "stale": 0}
         if resume:
             self.facts = load_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers)
-            if self.facts["rows"] != len(self.parts.store):
+            differing = [key for key, value in self._circumstances().items() if self.facts[key] != value]
+            if differing:
                 logger.warning(
-                    "The store has changed from %s to %s rows: the run goes on, but not with the batches that it would "
-                    "have had.",
-                    f"{self.facts['rows']:,}",
-                    f"{len(self.parts.store):,}",
+                    "Other %s than before: the run goes on, but not with the steps that it would have taken.",
+                    ", ".join(differing),
                 )
         else:
             self.facts["readout"] = prepare_model(self.parts, recipe, hooks.on_stage if self.is_main else None)
-        self.facts["rows"] = len(self.parts.store)
-        module: nn.Module = _LossModule(self.parts.model, self.parts.objective)
-        if self.config.compile:
-            module = torch.compile(module, dynamic=True)  # type: ignore[assignment]
-        self.module = self.accelerator.prepare(module)
+        self.facts |= self._circumstances()
+        self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
+
+    def _circumstances(self) -> dict[str, Any]:
+        """Return what besides the recipe decides which steps are taken."""
+        manifest = self.parts.store.manifest
+        return {
+            "rows": manifest.rows,
+            "source": manifest.source_hash,
+            "processes": self.accelerator.num_processes,
+        }
 
     def run(self, deadline: float) -> Outcome:
         """Take steps until one of the reasons to stop; then save, draw and tell."""
+        with locked_folder(self.folder) if self.is_main else nullcontext(True) as free:
+            if not free:
+                raise TrainingError(
+                    f"Another process is training in {self.folder}.", "Let it end, or give another training.output."
+                )
+            return self._run(deadline)
+
+    def _run(self, deadline: float) -> Outcome:
         if self.is_main:
+            remove_leftovers(self.folder)
             dump_recipe(self.recipe, self.folder / "recipe.yaml")
             self.log = MetricsLog(self.folder, self.facts["step"])
             if not self.facts["step"] and self.facts["readout"]:
@@ -137,13 +153,14 @@ class _Loop:
             for batches in self._batches():
                 self._step(batches)
                 reason = self._reason_to_stop(bool(signals), deadline) or reason
-                validating = self.facts["step"] % self.config.validate_every == 0
-                if validating or self.facts["step"] == self.config.steps or reason == "time":
+                step = self.facts["step"]
+                milestone = step in self.config.milestones
+                if step % self.config.validate_every == 0 or step == self.config.steps or milestone or reason == "time":
                     self._validate()
                 if self.config.patience and self.facts["stale"] >= self.config.patience:
                     reason = "patience"
-                if self.facts["step"] in self.config.milestones:
-                    self._export(f"milestone-{self.facts['step']:06d}")
+                if milestone:
+                    self._export(f"milestone-{step:06d}")
                 if reason != "finished":
                     break
                 if self._any(time.monotonic() - saved_at >= 60.0 * self.config.checkpoint_minutes):
@@ -153,6 +170,7 @@ class _Loop:
         if self.is_main:
             self.log.close()
             draw_curves(self.folder)
+        self.accelerator.end_training()
         return Outcome(self.facts["step"], reason, self.facts.get("metrics", {}))
 
     def _batches(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
@@ -242,7 +260,7 @@ class _Loop:
         if self.hooks.free_running and self.config.free_running_rows:
             rows = self.parts.validation.rows[: self.config.free_running_rows]
             metrics |= self.hooks.free_running(model, self.parts.validation_store, rows)
-        metrics |= {"samples": self.facts["samples"], "seconds": round(self.facts["seconds"], 1)}
+        metrics |= {key: self.facts[key] for key in ("step", "samples")} | {"seconds": round(self.facts["seconds"], 1)}
         self.log.write("validation", self.facts["step"], metrics)
         if self.hooks.on_validation:
             self.hooks.on_validation(metrics)
@@ -250,7 +268,8 @@ class _Loop:
 
     def _export(self, name: str) -> None:
         if self.is_main and self.hooks.export:
-            facts = {"step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
+            # "step" is the one that was measured, which may be older than the weights.
+            facts = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
             self.hooks.export(self.folder / name, self.parts.averaged, facts)
 
     def _save(self) -> None:
@@ -275,18 +294,23 @@ def _precision(recipe: Recipe, device: str) -> str:
     if recipe.training.precision != "auto":
         return "no" if recipe.training.precision == "fp32" else recipe.training.precision
     on_gpu = device != "cpu" and torch.cuda.is_available()
-    return "bf16" if on_gpu and torch.cuda.is_bf16_supported() else "no"
+    return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM instead of dying of them; a second one is obeyed at once."""
-    received: list[int] = []
+def _stop_on_signals() -> Iterator[list[float]]:
+    """Collect SIGINT and SIGTERM instead of dying of them; another one, two seconds later, is obeyed at once.
 
-    def receive(number: int, _: Any) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
+    Not earlier, since a launcher passes on the signal that the terminal has sent to its processes already.
+    """
+    received: list[float] = []
+
+    def receive(_number: int, _frame: Any) -> None:
+        received.append(time.monotonic())
+        if len(received) > 1:
+            if received[-1] - received[0] > _PATIENCE_WITH_SIGNALS:
+                raise KeyboardInterrupt
+            return
         logger.warning("Stopping after this step; the state will be saved.")
 
     try:

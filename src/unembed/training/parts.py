@@ -58,8 +58,8 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
     torch.manual_seed(recipe.training.seed)
     model = ConditionalMDLM.for_store(recipe.model, store.manifest).to(device)
     noise = NoiseSchedule(recipe.noise)
-    counts = count_tokens(store, model.denoiser.outputs)
     exact = model.config.canvas == "exact"
+    counts = count_tokens(store, model.denoiser.outputs, exact=exact)
     plan = BatchPlan(store.lengths, recipe.training.batch_size, recipe.training.seed, one_length=exact)
     rows = validation_rows(validation_store, recipe.data.validation_rows)
     return Parts(
@@ -119,4 +119,7 @@ def _what_must_stay(recipe: Recipe) -> dict[str, Any]:
         "training.seed": recipe.training.seed,
         "training.batch_size": recipe.training.batch_size,
         "training.accumulation": recipe.training.accumulation,
+        "training.condition_dropout": recipe.training.condition_dropout,
+        "training.sampled_softmax": recipe.training.sampled_softmax,
+        "training.frequent_tokens": recipe.training.frequent_tokens,
     }

@@ -17,8 +17,16 @@ def initialise_from_encoder(model: ConditionalMDLM, name: str) -> None:
     The modulation starts at zero and the layout is ``post``, so the denoiser then computes what the encoder computes.
     """
     encoder = load_encoder(name, device="cpu")
-    source: dict[str, Tensor] = encoder.model[0].auto_model.state_dict()  # type: ignore[attr-defined]
-    copy_bert_weights(model, source, name)
+    source = getattr(encoder, "model", [None])[0]
+    source = getattr(source, "auto_model", None)
+    config = getattr(source, "config", None)
+    facts = tuple(getattr(config, key, None) for key in ("model_type", "hidden_act", "num_attention_heads"))
+    if source is None or facts != ("bert", "gelu", model.config.heads):
+        raise ConfigError(
+            f"'{name}' cannot initialise the denoiser: (architecture, activation, heads) are {facts}.",
+            f"Expected ('bert', 'gelu', {model.config.heads}): choose a BERT encoder, and set model.heads to its own.",
+        )
+    copy_bert_weights(model, source.state_dict(), name)
 
 
 @torch.no_grad()

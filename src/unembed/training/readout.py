@@ -9,16 +9,20 @@ from torch import Tensor
 from unembed.model import ConditionalMDLM
 from unembed.model.readout import bag_f1
 from unembed.store import Store
+from unembed.training.batches import close_canvas
 
 _CHUNK = 8192
 _VALIDATION_ROWS = 512
 
 
-def count_tokens(store: Store, outputs: int) -> Tensor:
-    """Count how often each id stands in a store."""
+def count_tokens(store: Store, outputs: int, *, exact: bool) -> Tensor:
+    """Count how often each id stands on the canvases of a store."""
     counts = np.zeros(store.manifest.vocabulary.total, dtype=np.int64)
     for start in range(0, len(store), _CHUNK):
-        tokens = store.tokens(np.arange(start, min(start + _CHUNK, len(store))))
+        rows = np.arange(start, min(start + _CHUNK, len(store)))
+        tokens = store.tokens(rows)
+        if not exact:
+            tokens = close_canvas(tokens, store.lengths[rows], store.manifest.vocabulary)
         counts += np.bincount(tokens.ravel(), minlength=len(counts))
     return torch.from_numpy(counts[:outputs])
 
@@ -50,7 +54,7 @@ def fit_readout(
         _train(model, store, seed, on_progress)
     rows = np.arange(min(_VALIDATION_ROWS, len(validation)))
     prior = model.readout(torch.from_numpy(validation.embeddings(rows)).to(device)).cpu()
-    return {"readout_f1": float(bag_f1(prior, torch.from_numpy(validation.tokens(rows)), model.readout.outputs))}
+    return {"readout_f1": float(bag_f1(prior, torch.from_numpy(validation.tokens(rows)), model.readout.words))}
 
 
 def _train(

@@ -7,7 +7,7 @@ not the accuracy of an inversion, which sees none of the text.
 import numpy as np
 import torch
 
-from unembed.config import TrainingConfig
+from unembed.config import NoiseConfig, TrainingConfig
 from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchPlan, load_batch, step_generator
@@ -29,8 +29,12 @@ class Validation:
     def __init__(self, store: Store, rows: np.ndarray, noise: NoiseSchedule, training: TrainingConfig) -> None:
         self.store = store
         self.rows = rows
+        self.noise = noise
+        # The bound does not depend on the schedule. So, whatever the training weighs and samples, it is measured in the
+        # way with the least variance, per token of the text.
+        measure = NoiseSchedule(NoiseConfig(schedule="linear", masking="count", pad_weight=0.0))
         plain = training.model_copy(update={"sampled_softmax": 0, "condition_dropout": 0.0})
-        self._objective = Objective(noise, plain, torch.zeros(store.manifest.vocabulary.total))
+        self._objective = Objective(measure, plain, torch.zeros(store.manifest.vocabulary.total))
 
     @torch.no_grad()
     def __call__(self, model: ConditionalMDLM) -> dict[str, float]:
@@ -49,7 +53,10 @@ class Validation:
             rows = self.rows[plan.rows(number)]
             embeddings, tokens = (part.to(device) for part in load_batch(self.store, rows, exact=exact))
             generator = step_generator(_SEED, number, 0)
-            losses = self._objective(model, embeddings, tokens, self._objective.draw(tokens, generator))
+            noised = self._objective.draw(tokens, generator)
+            # The model dates a canvas by the schedule that it was trained with.
+            times = torch.tensor([self.noise.time_of(rate) for rate in noised.times.tolist()])
+            losses = self._objective(model, embeddings, tokens, noised._replace(times=times))
             real = float((tokens != model.vocabulary.pad).sum())
             add("elbo", float(losses.elbo) * real, real)
             if exact:
@@ -61,7 +68,7 @@ class Validation:
                 masked = max(1, round(rate * tokens.shape[1]))
                 masks = draws.argsort(1).argsort(1) < masked
                 canvas = tokens.masked_fill(masks, model.vocabulary.mask)
-                times = torch.full((len(rows),), self._objective.noise.time_of(masked / tokens.shape[1]), device=device)
+                times = torch.full((len(rows),), self.noise.time_of(masked / tokens.shape[1]), device=device)
                 logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
                 targets = tokens[masks]
                 counted = targets != model.vocabulary.pad
