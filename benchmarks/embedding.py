@@ -83,7 +83,7 @@ def main() -> None:
             sizes={
                 "encoder": options.encoder,
                 "texts": len(texts),
-                "from": str(options.corpus or "a word list, lengths as in the corpus"),
+                "from": options.corpus.name if options.corpus else "a word list, lengths as in the corpus",
                 "threads": torch.get_num_threads(),
             },
             times=times,

@@ -51,3 +51,49 @@ def test_an_encoder_that_does_not_fit_is_refused(build_model, changes, message):
     model = build_model(norm="post", initialise_from="bert")
     with pytest.raises(ConfigError, match=message):
         copy_bert_weights(model, bert(**changes).state_dict(), "bert")
+
+
+def test_training_starts_from_an_encoder_and_leaves_frozen_embeddings_alone(build_encoder_folder, tiny_store, tmp_path):
+    from safetensors.torch import load_file
+
+    from unembed.config import Recipe, parse
+    from unembed.training import train
+
+    folder = build_encoder_folder("tiny-bert")
+    recipe = parse(
+        Recipe,
+        {
+            "encoder": {"name": "fake"},
+            "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 4},
+            "model": {
+                "layers": 2,
+                "width": 32,
+                "heads": 2,
+                "feedforward": 64,
+                "norm": "post",
+                "initialise_from": str(folder),
+                "freeze_token_embeddings": True,
+            },
+            "training": {"output": tmp_path / "run", "steps": 3, "warmup_steps": 1, "batch_size": 8},
+        },
+        "test",
+    )
+    train(recipe, device="cpu")
+    trained = load_file(tmp_path / "run" / "state.safetensors")
+    source = load_file(folder / "model.safetensors")
+    words = next(value for key, value in source.items() if key.endswith("word_embeddings.weight"))
+    for weights in ("model.denoiser", "average.module.denoiser"):
+        assert torch.equal(trained[f"{weights}.token_embedding.weight"], words)
+    assert not torch.equal(
+        trained["model.denoiser.blocks.0.feedforward_out.bias"], source["encoder.layer.0.output.dense.bias"]
+    )
+    assert not any(key.endswith("token_embedding.weight") for key in trained if key.startswith("optimiser"))
+
+
+def test_an_encoder_with_other_heads_is_refused(build_encoder_folder, build_model):
+    from unembed.training.pretrained import initialise_from_encoder
+
+    folder = build_encoder_folder("tiny-bert")
+    model = build_model(norm="post", width=32, heads=4, feedforward=64, initialise_from="bert")
+    with pytest.raises(ConfigError, match=r"\('bert', 'gelu', 2\)"):
+        initialise_from_encoder(model, str(folder))
