@@ -32,10 +32,10 @@ def choose_texts(encoder: Encoder, count: int, corpus: Path | None) -> list[str]
 
 def main() -> None:
     """Measure both at every batch size, in turn."""
-    parser = make_parser(__doc__, repetitions=3)
+    parser = make_parser(__doc__, repetitions=2)
     parser.add_argument("--encoder", default="all-MiniLM-L6-v2", help="a packaged encoder, a folder or a hub id")
-    parser.add_argument("--texts", type=int, default=2_000, help="how many texts (default: %(default)s)")
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 64, 128])
+    parser.add_argument("--texts", type=int, default=4_096, help="how many texts (default: %(default)s)")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 64])
     parser.add_argument("--corpus", type=Path, help="take the texts from this file, not from a word list")
     options = parser.parse_args()
     if options.quick:

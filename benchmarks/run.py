@@ -49,11 +49,10 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def run(name: str, folder: Path, *, quick: bool) -> dict[str, Any]:
+def run(name: str, folder: Path, *options: str) -> dict[str, Any]:
     """Run one benchmark and return its result; its table goes to stdout, its progress to stderr."""
     print(f"{name} ...", file=sys.stderr, flush=True)
     place = folder / f"{name}.json"
-    options = ["--quick"] if quick else []
     begun = time.perf_counter()
     subprocess.run([sys.executable, str(FOLDER / f"{name}.py"), "--json", str(place), *options], check=True)
     values: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
@@ -91,14 +90,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the scripts run, measures nothing")
     parser.add_argument("--output", type=Path, help="folder of the results (default: benchmarks/; not with --quick)")
     parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES, help="run only these")
+    parser.add_argument("--corpus", help="real text for the embedding benchmark, in place of its word list")
     options = parser.parse_args()
+    quick, corpus = ["--quick"] * options.quick, ["--corpus", options.corpus] if options.corpus else []
     partial = options.quick or set(options.only) != set(NAMES)
     output = options.output or (Path(tempfile.gettempdir()) / "unembed-benchmarks" if partial else FOLDER)
     output.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
     machine = describe_machine() | {"command": f"`{command}`"}
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: run(name, Path(folder), quick=options.quick) for name in options.only}
+        results = {
+            name: run(name, Path(folder), *quick, *(corpus if name == "embedding" else [])) for name in options.only
+        }
     (output / "results.md").write_text(format_page(machine, results, quick=options.quick), encoding="utf-8")
     facts = {"machine": machine, "quick": options.quick, "results": results}
     (output / "results.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

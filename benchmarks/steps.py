@@ -111,10 +111,8 @@ class OurStep:
     ) -> None:
         torch.manual_seed(0)
         self.model = ConditionalMDLM.for_store(model, store.manifest)
-        if model.freeze_token_embeddings:
-            self.model.denoiser.token_embedding.weight.requires_grad_(False)
         self.store, self.batches, self.training = store, batches, training
-        counts = count_tokens(store, self.model.denoiser.outputs)
+        counts = count_tokens(store, self.model.denoiser.outputs, exact=model.canvas == "exact")
         if store.manifest.encoder.name == "synthetic":  # few rows say little about frequencies; the ids are the ranks
             counts = torch.arange(self.model.denoiser.outputs, 0, -1)
         self.objective = Objective(NoiseSchedule(noise), training, counts)

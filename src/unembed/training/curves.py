@@ -34,6 +34,7 @@ def draw_curves(run: Path) -> Path | None:
     if names:
         accuracy.legend(fontsize="small")
     for axes in (loss, accuracy):
+        axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     with atomic_path(run / FILE) as temporary:
