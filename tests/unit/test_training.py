@@ -249,3 +249,17 @@ def test_a_full_disk_while_saving_is_named_and_costs_nothing(recipe, monkeypatch
 def test_only_auto_and_cpu_are_devices_to_train_on(recipe):
     with pytest.raises(ConfigError, match="Unknown device 'gpu'"):
         train(recipe(), device="gpu")
+
+
+def test_a_run_killed_before_its_first_save_keeps_its_readout(recipe, tmp_path):
+    made = recipe(model={"readout": {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}})
+
+    def die(*_):
+        raise SystemExit(9)  # as abrupt as a kill: nothing of the loop runs after it
+
+    with pytest.raises(SystemExit):
+        run(made, Hooks(on_step=die))
+    stages = []
+    run(made, Hooks(on_stage=lambda label, *_: stages.append(label)), resume=True)
+    assert not stages
+    assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))

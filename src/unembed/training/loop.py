@@ -144,8 +144,10 @@ class _Loop:
             remove_leftovers(self.folder)
             dump_recipe(self.recipe, self.folder / "recipe.yaml")
             self.log = MetricsLog(self.folder, self.facts["step"])
-            if not self.facts["step"] and self.facts["readout"]:
-                self.log.write("readout", 0, self.facts["readout"])
+            if not self.facts["step"]:
+                if self.facts["readout"]:
+                    self.log.write("readout", 0, self.facts["readout"])
+                self._save_state()  # a readout can take as long to train as many steps
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()
@@ -272,9 +274,12 @@ class _Loop:
             facts = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
             self.hooks.export(self.folder / name, self.parts.averaged, facts)
 
+    def _save_state(self) -> None:
+        save_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers, self.facts)
+
     def _save(self) -> None:
         if self.is_main:
-            save_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers, self.facts)
+            self._save_state()
         self._export("latest")
         self.accelerator.wait_for_everyone()
 
