@@ -1,8 +1,8 @@
 """Any sentence-transformers model, run through its own modules. Knows nothing of canvases or stores.
 
 The vectors are those of ``SentenceTransformer.encode`` up to rounding; only the batching differs. Texts of one length
-share a batch, so nothing is padded, and on a CPU each core works on a batch of its own: together
-about 1.3 to 1.5 times as fast on English text (``benchmarks/embedding.py``).
+share a batch, so nothing is padded, and on a CPU each core works on a batch of its own. ``benchmarks/results.md`` says
+what that gains.
 """
 
 import os
