@@ -54,9 +54,14 @@ class ReadoutConfig(_Section):
     """Rows of the store that the fit reads at most."""
     bottleneck: Positive = 512
     """Hidden width of the ``mlp`` readout, which is trained by gradient after the closed-form fit."""
-    steps: Positive = 2_000
+    steps: Count = 2_000
     batch_size: Positive = 512
-    learning_rate: Annotated[float, Field(gt=0.0)] = 1.5e-3
+    learning_rate: Annotated[float, Field(gt=0.0)] = 3e-3
+    sampled_softmax: Count = 1024
+    """Random tokens beside the frequent ones in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
+    frequent_tokens: Positive = 4096
+    start_from: Path | None = None
+    """An inverter whose readout is taken over; an ``mlp`` is then trained further for ``steps``, which may be 0."""
 
 
 class ModelConfig(_Section):
@@ -163,6 +168,62 @@ class TrainingConfig(_Section):
         if self.warmup_steps >= self.steps:
             raise ValueError(f"warmup_steps {self.warmup_steps} must be less than steps {self.steps}")
         return self
+
+
+BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "confidence", "adaptive"]
+Strategy = Literal[BlindStrategy, "guided"]
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+"""How a canvas can be filled. All but ``guided`` work without the encoder."""
+
+
+class GuidedConfig(_Section):
+    """The search with the encoder: how it begins, what it tries, and when it ends."""
+
+    start: BlindStrategy = "confidence"
+    """The blind strategy that makes the first hypotheses."""
+    candidates: Positive = 4
+    """First hypotheses per vector: the likeliest lengths."""
+    beam: Positive = 4
+    """Hypotheses that a round goes on from."""
+    proposals: Positive = 24
+    """Changed hypotheses that a round embeds, per vector."""
+    rounds: Count = 30
+    seconds: Annotated[float, Field(gt=0.0)] | None = None
+    """Time budget per batch of vectors. With one, the result depends on the machine."""
+    target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999
+    """A vector whose best hypothesis reaches this is finished."""
+    patience: Positive = 8
+    """Rounds without a better hypothesis after which a vector is finished."""
+    gradient: bool = True
+    """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
+    fluency: Annotated[float, Field(ge=0.0)] = 0.02
+    """What a nat per token of the denoiser's own likelihood is worth in cosine, among hypotheses to go on from."""
+
+
+class DecodingConfig(_Section):
+    """How vectors are turned into text."""
+
+    strategy: Strategy = "confidence"
+    steps: Positive = 8
+    """Passes at most (``sequential`` takes one per token, ``two-stage`` that and ``steps`` more)."""
+    candidates: Positive = 1
+    """Hypotheses per vector: its likeliest lengths, and in sampling strategies other draws. The best is kept."""
+    guidance: Annotated[float, Field(ge=0.0)] = 0.0
+    """Strength of classifier-free guidance; a second pass for each when above 0."""
+    temperature: Annotated[float, Field(ge=0.0)] = 1.0
+    """Of the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
+    top_k: Count = 0
+    """Sample among so many likeliest tokens; 0 for all."""
+    seed: Count = 0
+    remask_share: Share = 0.05
+    """Of the revealed positions, the share that ``euler-remask`` masks again after each pass."""
+    remask_threshold: Share | None = None
+    """If given, ``euler-remask`` instead masks again whatever is less probable than this."""
+    refine_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.3
+    """Of the positions, the least confident share that the second stage of ``two-stage`` decodes again."""
+    entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
+    """What ``adaptive`` may lose per pass by revealing positions together, in nats."""
+    guided: GuidedConfig = GuidedConfig()
 
 
 class Recipe(_Section):

@@ -2,10 +2,10 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ from unembed.checkpoint import (
     push_checkpoint,
     save_checkpoint,
 )
-from unembed.decoding import Step, decode_by_confidence
+from unembed.config import DecodingConfig, parse
+from unembed.decoding import Step, TextOracle, decode
+from unembed.engine import Engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
 
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STRATEGIES = ("confidence",)
+# Vectors that are planned together, per batch: enough for hypotheses of one length to find one another.
+_BATCHES_AT_ONCE = 8
+# Rounding, to half precision say, stays well within it.
+_NORM_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,11 @@ class Inversion:
     """Probability of each token when it was revealed."""
     strategy: str
     passes: int
+    """Passes of the denoiser over canvases of this text."""
+    score: float
+    """The model's own score of the text; when guided, the cosine of its vector with the one given."""
+    encoder_calls: int = 0
+    """Texts embedded on the way; 0 when blind."""
 
     @property
     def confidence(self) -> float:
@@ -51,11 +61,16 @@ class Inversion:
 class Inverter:
     """Reads text out of the vectors of one encoder."""
 
-    def __init__(self, model: ConditionalMDLM, tokenizer: Tokenizer, info: CheckpointInfo) -> None:
+    def __init__(
+        self, model: ConditionalMDLM, tokenizer: Tokenizer, info: CheckpointInfo, engine: Engine | None = None
+    ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.info = info
         self.noise = NoiseSchedule(info.noise)
+        self.engine: Engine = engine or self.model
+        """What runs the denoiser: the model itself, or an exported graph of it."""
+        self._warned_of_norms = False
 
     @classmethod
     def from_pretrained(
@@ -106,43 +121,85 @@ class Inverter:
     def invert(
         self,
         embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
+        options: DecodingConfig | None = None,
         *,
-        strategy: str = "confidence",
-        steps: int = 8,
         lengths: Sequence[int] | None = None,
+        encoder: "Encoder | None" = None,
         batch_size: int = 64,
+        **changes: Any,
     ) -> list[Inversion]:
-        """Read the text out of each vector, without the encoder.
+        """Read the text out of each vector.
 
         Args:
             embeddings: (n, d), or one vector (d,). Any norm: they are scaled to the sphere.
-            strategy: how the canvas is filled; ``confidence`` reveals the surest tokens first.
-            steps: forward passes at most.
+            options: how to decode.
             lengths: how many tokens each text has, where that is known; else the model's own guess.
-            batch_size: vectors decoded together.
+            encoder: the encoder that made the vectors, for ``strategy="guided"`` only.
+            batch_size: hypotheses decoded together.
+            **changes: keys of :class:`~unembed.config.DecodingConfig`, for example ``strategy="adaptive", steps=4``.
         """
-        if strategy not in STRATEGIES:
-            raise ConfigError(f"Unknown strategy '{strategy}'.", f"Choose from: {', '.join(STRATEGIES)}.")
-        if steps < 1:
-            raise ConfigError(f"steps must be at least 1, not {steps}.", "8 is a good start.")
         vectors = check_vectors(embeddings, self.info)
-        if lengths is not None:
-            lengths = check_lengths(lengths, len(vectors), self.info)
-        inversions: list[Inversion] = []
-        for start in range(0, len(vectors), batch_size):
-            part = slice(start, start + batch_size)
-            wanted = torch.tensor(lengths[part], device=self.device) if lengths is not None else None
-            batch: dict[int, Inversion] = {}
-            for step in self.decode(vectors[part], steps=steps, lengths=wanted):
-                if step.final:
-                    batch |= dict(zip(step.rows.tolist(), self._read(step, strategy), strict=True))
-            inversions += [batch[row] for row in sorted(batch)]
-        return inversions
+        return list(self.stream([vectors], options, lengths=lengths, encoder=encoder, batch_size=batch_size, **changes))
 
-    def decode(self, vectors: np.ndarray, *, steps: int = 8, lengths: torch.Tensor | None = None) -> Iterator[Step]:
-        """Decode a batch of checked vectors and yield every pass."""
-        embeddings = torch.from_numpy(vectors).to(self.device)
-        return decode_by_confidence(self.model, self.noise, embeddings, steps=steps, lengths=lengths)
+    def stream(
+        self,
+        batches: "Iterable[np.ndarray]",
+        options: DecodingConfig | None = None,
+        *,
+        lengths: Sequence[int] | None = None,
+        encoder: "Encoder | None" = None,
+        batch_size: int = 64,
+        **changes: Any,
+    ) -> Iterator[Inversion]:
+        """Invert batches of vectors as they come, in order and in bounded memory. Arguments as of :meth:`invert`."""
+        options = make_options(options, changes)
+        done = 0
+        for batch in batches:
+            vectors = check_vectors(batch, self.info)
+            for start in range(0, len(vectors), _BATCHES_AT_ONCE * batch_size):
+                window = vectors[start : start + _BATCHES_AT_ONCE * batch_size]
+                wanted = None if lengths is None else lengths[done : done + len(window)]
+                found: dict[int, Inversion] = {}
+                for step in self.decode(window, options, lengths=wanted, encoder=encoder, batch_size=batch_size):
+                    found |= self.read(step, options)
+                yield from (found[row] for row in range(len(window)))
+                done += len(window)
+        if lengths is not None and len(lengths) != done:
+            raise ConfigError(f"There are {done} vectors, but {len(lengths)} lengths.", "Give one length per vector.")
+
+    def decode(
+        self,
+        embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
+        options: DecodingConfig | None = None,
+        *,
+        lengths: Sequence[int] | None = None,
+        encoder: "Encoder | None" = None,
+        batch_size: int = 64,
+        **changes: Any,
+    ) -> Iterator[Step]:
+        """Decode vectors and yield every pass. Arguments as of :meth:`invert`."""
+        options = make_options(options, changes)
+        vectors = check_vectors(embeddings, self.info)
+        self._warn_of_norms(vectors)
+        wanted = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
+        oracle = None
+        if options.strategy == "guided":
+            if encoder is None:
+                raise ConfigError(
+                    "Guided decoding needs the encoder that made the vectors.",
+                    f"Pass encoder=load_encoder({self.info.encoder.name!r}), or choose a blind strategy.",
+                )
+            self.check_encoder(encoder)
+            oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length or 0)
+        return decode(
+            self.engine,
+            self.noise,
+            torch.from_numpy(vectors).to(self.device),
+            options,
+            lengths=wanted,
+            batch_size=batch_size,
+            oracle=oracle,
+        )
 
     @torch.no_grad()
     def words(
@@ -164,9 +221,14 @@ class Inverter:
         ]
 
     def invert_text(
-        self, texts: Sequence[str], encoder: "Encoder", *, strategy: str = "confidence", steps: int = 8
+        self, texts: Sequence[str], encoder: "Encoder", options: DecodingConfig | None = None, **changes: Any
     ) -> list[Inversion]:
         """Embed texts and read them back: the round trip that shows what a vector gives away."""
+        self.check_encoder(encoder)
+        return self.invert(encoder.encode(list(texts)), options, encoder=encoder, **changes)
+
+    def check_encoder(self, encoder: "Encoder") -> None:
+        """Refuse an encoder that makes other vectors than this inverter reads."""
         expected, given = self.info.encoder, encoder.description
         if (expected.name, expected.prompt) != (given.name, given.prompt):
             raise EncoderError(
@@ -176,18 +238,42 @@ class Inverter:
             )
         if expected.revision != given.revision:
             logger.warning("The inverter was trained for revision %s, not %s.", expected.revision, given.revision)
-        return self.invert(encoder.encode(list(texts)), strategy=strategy, steps=steps)
 
-    def _read(self, step: Step, strategy: str) -> Iterator[Inversion]:
-        for canvas, confidences in zip(step.canvas.tolist(), step.confidence.tolist(), strict=True):
-            ids = self.info.vocabulary.text_ids(canvas)
-            yield Inversion(
+    def _warn_of_norms(self, vectors: np.ndarray) -> None:
+        """Say once when vectors have other norms than the encoder gives: they may be another encoder's."""
+        norms = np.linalg.norm(vectors, axis=1)
+        strange = np.flatnonzero(np.abs(norms - 1.0) > _NORM_TOLERANCE)
+        if self._warned_of_norms or not self.info.encoder.normalised or not len(strange):
+            return
+        self._warned_of_norms = True
+        logger.warning(
+            "Vectors do not have the norm 1 (one has %.3g), as those of %s do, the encoder that this inverter was "
+            "trained for. They are scaled; if another encoder made them, the texts mean nothing.",
+            norms[strange[0]],
+            self.info.encoder.name,
+        )
+
+    def read(self, step: Step, options: DecodingConfig) -> dict[int, Inversion]:
+        """Return the inversions of the vectors that a step finishes, by row."""
+        found = {}
+        for place in step.final.nonzero()[:, 0].tolist():
+            ids = self.info.vocabulary.text_ids(step.canvas[place].tolist())
+            found[int(step.rows[place])] = Inversion(
                 text=self.tokenizer.decode(ids),
                 tokens=[self.tokenizer.id_to_token(token) or "" for token in ids],
-                confidences=confidences[: len(ids)],
-                strategy=strategy,
-                passes=step.passes,
+                confidences=step.confidence[place, : len(ids)].tolist(),
+                strategy=options.strategy,
+                passes=int(step.passes[place]),
+                score=float(step.score[place]),
+                encoder_calls=int(step.encoder_calls[place]),
             )
+        return found
+
+
+def make_options(options: DecodingConfig | None, changes: dict[str, Any]) -> DecodingConfig:
+    """Return options with some keys changed, all checked."""
+    values = {} if options is None else options.model_dump()
+    return parse(DecodingConfig, values | changes, "The decoding options")
 
 
 def check_vectors(

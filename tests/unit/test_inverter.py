@@ -1,51 +1,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from unembed.config import NoiseConfig
-from unembed.decoding import decode_by_confidence
 from unembed.errors import ConfigError, EncoderError, VectorError
-from unembed.model import NoiseSchedule
-
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def vectors(rows, seed=0):
     return np.random.default_rng(seed).normal(size=(rows, 16)).astype(np.float32)
-
-
-@SLOW
-@given(steps=st.integers(1, 40), rows=st.integers(1, 6), canvas=st.sampled_from(["exact", "fixed"]))
-def test_decoding_ends_with_no_mask_for_any_number_of_steps(build_model, stir, steps, rows, canvas):
-    model = stir(build_model(canvas=canvas))
-    seen = {}
-    for step in decode_by_confidence(model, NoiseSchedule(NoiseConfig()), torch.from_numpy(vectors(rows)), steps=steps):
-        masked = step.canvas == model.vocabulary.mask
-        assert (step.confidence[masked] == 0).all()
-        assert step.passes <= steps
-        if step.final:
-            assert not masked.any()
-            assert not torch.isin(step.canvas, torch.tensor(model.vocabulary.special)).any()
-            seen |= dict.fromkeys(step.rows.tolist(), True)
-    assert sorted(seen) == list(range(rows))
-
-
-@SLOW
-@given(steps=st.integers(1, 14))
-def test_a_revealed_token_stays(build_model, stir, steps):
-    model = stir(build_model())
-    before = None
-    lengths = torch.full((3,), 12)
-    for step in decode_by_confidence(
-        model, NoiseSchedule(NoiseConfig()), torch.from_numpy(vectors(3)), steps=steps, lengths=lengths
-    ):
-        if before is not None:
-            revealed = before != model.vocabulary.mask
-            assert torch.equal(step.canvas[revealed], before[revealed])
-            assert torch.equal(step.changed, (step.canvas != before))
-        before = step.canvas
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
@@ -132,15 +93,37 @@ def test_vectors_that_cannot_be_read_are_refused_with_the_reason(make_inverter, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strategy": "telepathy"}, "Unknown strategy 'telepathy'"),
-        ({"steps": 0}, "at least 1"),
+        ({"strategy": "telepathy"}, "strategy: Input should be 'sequential'"),
+        ({"steps": 0}, "steps: Input should be greater than 0"),
+        ({"stepz": 1}, "stepz: unknown key; did you mean 'steps'"),
         ({"lengths": [13]}, "from 1 to 12"),
-        ({"lengths": [3, 3]}, "Expected 1 lengths"),
+        ({"lengths": [3, 3]}, "2 lengths"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(make_inverter, options, message):
     with pytest.raises(ConfigError, match=message):
         make_inverter().invert(vectors(1), **options)
+
+
+def test_guided_decoding_without_the_encoder_is_refused(make_inverter):
+    with pytest.raises(ConfigError, match="needs the encoder"):
+        make_inverter().invert(vectors(1), strategy="guided")
+
+
+def test_a_stream_of_vectors_is_inverted_in_order_and_as_it_comes(make_inverter):
+    inverter = make_inverter()
+    read = []
+
+    def batches():
+        for start in range(0, 6, 2):
+            read.append(start)
+            yield vectors(6)[start : start + 2]
+
+    inversions = inverter.stream(batches(), batch_size=1)
+    first = next(inversions)
+    assert read == [0]
+    texts = [inversion.text for inversion in [first, *inversions]]
+    assert texts == [inversion.text for inversion in inverter.invert(vectors(6))]
 
 
 def test_a_fixed_canvas_takes_no_lengths(make_inverter):

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from unembed.config import NoiseConfig, TrainingConfig
 from unembed.model import NoiseSchedule, Objective
+from unembed.model.candidates import draw_candidates
 from unembed.model.loss import Noised
 
 
@@ -114,7 +115,9 @@ def test_the_sampled_softmax_estimates_the_full_one_and_always_holds_the_targets
     full = float(objective()(model, embeddings, tokens, base._replace(candidates=None)).elbo)
     estimates = []
     for seed in range(120):
-        drawn = sampled._draw_candidates(tokens[base.masks], torch.Generator().manual_seed(seed))
+        drawn = draw_candidates(
+            tokens[base.masks], torch.arange(4), model.denoiser.outputs, 8, torch.Generator().manual_seed(seed)
+        )
         assert torch.isin(tokens[base.masks], drawn.tokens).all()
         with torch.no_grad():
             estimates.append(float(sampled(model, embeddings, tokens, base._replace(candidates=drawn)).elbo))

@@ -1,6 +1,7 @@
-"""From vectors to token ids: strategies behind one generator of :class:`Step` events. Sees no text and no files."""
+"""From vectors to token ids: strategies behind one generator of :class:`Step` events."""
 
-from unembed.decoding.confidence import decode_by_confidence
+from unembed.decoding.decode import decode
+from unembed.decoding.oracle import Oracle, TextOracle
 from unembed.decoding.step import Step
 
-__all__ = ["Step", "decode_by_confidence"]
+__all__ = ["Oracle", "Step", "TextOracle", "decode"]

@@ -1,7 +1,7 @@
 """What every encoder can do, and how it describes itself. Knows no concrete encoder."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -36,6 +36,22 @@ class Encoder(Protocol):
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
+        ...
+
+
+@runtime_checkable
+class SubstitutingEncoder(Encoder, Protocol):
+    """An encoder that can tell, by its gradient, which tokens would bring a text nearer to a vector."""
+
+    def substitutions(
+        self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
+    ) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        """Estimate what each substitution of one token would add to the cosine with a target (n, d).
+
+        Returns:
+            For each sentence the ``top`` tokens at each of its positions and their gains, both (T, top), best first;
+            None where the sentence's own tokens cannot be told from the prompt's.
+        """
         ...
 
 

@@ -24,6 +24,7 @@ from unembed.progress import track
 
 _PROBE = "A short sentence, to compare 2 ways of reading it."
 _PROBES = (_PROBE, "  Spaces around,\ta tab and\na line break.  ", "Änderung, naïve façade, 東京 🙂")
+_GRADIENT_BATCH = 16
 _LONGEST = 100_000  # a longer limit means that the model has none
 
 
@@ -108,6 +109,55 @@ class SentenceTransformerEncoder:
             pass
         return vectors
 
+    def substitutions(
+        self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
+    ) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        """Estimate what each substitution of one token would add to the cosine with a target (n, d).
+
+        One backward pass gives the gradient with respect to the input embeddings; its product with the difference of
+        two token embeddings is the first-order gain of exchanging them, for every token at every position at once.
+        """
+        found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(sentences)
+        if not self._own_batches:
+            return found
+        ids = self._ids([well_formed(text) for text in sentences])
+        own = self._tokenizer.encode_batch(list(sentences), add_special_tokens=False)
+        starts = [_find(encoding.ids, row) for encoding, row in zip(own, ids, strict=True)]
+        layer = self.model[0].auto_model.get_input_embeddings()
+        for rows in batches_of_one_length([len(row) for row in ids], _GRADIENT_BATCH):
+            gradient = self._gradient([ids[row] for row in rows], targets[rows])
+            for place, row in enumerate(rows):
+                if starts[row] is None:
+                    continue
+                part = slice(starts[row], starts[row] + len(own[row].ids))
+                there = torch.tensor(own[row].ids, device=gradient.device)
+                products = gradient[place, part] @ layer.weight.detach().t()
+                gains = products - products.gather(1, there[:, None])
+                gains[:, list(forbidden)] = -torch.inf
+                gains.scatter_(1, there[:, None], -torch.inf)
+                best = gains.topk(top)
+                found[row] = (best.indices.cpu().numpy(), best.values.cpu().numpy())
+        return found
+
+    @torch.enable_grad()
+    def _gradient(self, rows: list[list[int]], targets: np.ndarray) -> torch.Tensor:
+        """Return the gradient of the cosine with respect to the input embeddings: (B, T, W)."""
+        captured: list[torch.Tensor] = []
+
+        def capture(_module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> torch.Tensor:
+            captured.append(output.detach().requires_grad_())
+            return captured[0]
+
+        handle = self.model[0].auto_model.get_input_embeddings().register_forward_hook(capture)
+        try:
+            vectors = self.model(self._features_of(rows))["sentence_embedding"].float()
+        finally:
+            handle.remove()
+        wanted = torch.from_numpy(np.asarray(targets, dtype=np.float32)).to(vectors.device)
+        cosine = torch.nn.functional.cosine_similarity(vectors, wanted)
+        (gradient,) = torch.autograd.grad(cosine.sum(), captured)
+        return gradient
+
     def _run(self, encode_batch: Callable[[np.ndarray], int], batches: list[np.ndarray]) -> Iterator[int]:
         cores = torch.get_num_threads()
         if self.model.device.type != "cpu" or len(batches) < cores:
@@ -126,12 +176,15 @@ class SentenceTransformerEncoder:
 
     @torch.inference_mode()
     def _forward(self, rows: list[list[int]]) -> np.ndarray:
+        vectors: np.ndarray = self.model(self._features_of(rows))["sentence_embedding"].float().cpu().numpy()
+        return vectors
+
+    def _features_of(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
         ids = torch.tensor(rows, device=self.model.device)
         features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if "token_type_ids" in self._features:
             features["token_type_ids"] = torch.zeros_like(ids)
-        vectors: np.ndarray = self.model(features)["sentence_embedding"].float().cpu().numpy()
-        return vectors
+        return features
 
     def _reads_like_the_model(self) -> bool:
         """Whether our reading of a text gives the very ids that the model's own preprocessing gives.
@@ -167,6 +220,12 @@ def batches_of_one_length(lengths: Sequence[int], batch_size: int) -> list[np.nd
     sorted_lengths = np.asarray(lengths)[order]
     groups = np.split(order, np.flatnonzero(np.diff(sorted_lengths)) + 1) if len(order) else []
     return [group[start : start + batch_size] for group in groups for start in range(0, len(group), batch_size)]
+
+
+def _find(part: list[int], whole: list[int]) -> int | None:
+    """Return where a sentence's own tokens begin among those of its prompt and the special ones."""
+    places = range(len(whole) - len(part), -1, -1)
+    return next((start for start in places if part and whole[start : start + len(part)] == part), None)
 
 
 def _check_device(device: str) -> None:

@@ -3,24 +3,28 @@
 import numpy as np
 import torch
 
-from unembed.decoding import decode_by_confidence
+from unembed.config import DecodingConfig
+from unembed.decoding import decode
 from unembed.evaluation.metrics import exact_match, token_accuracy, token_f1
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.store import Store
 
 
 def measure_free_running(
-    model: ConditionalMDLM, noise: NoiseSchedule, store: Store, rows: np.ndarray, *, steps: int = 8
+    model: ConditionalMDLM,
+    noise: NoiseSchedule,
+    store: Store,
+    rows: np.ndarray,
+    options: DecodingConfig = DecodingConfig(),  # noqa: B008 - frozen
 ) -> dict[str, float]:
     """Return mean token accuracy, token F1 and exact match over some rows, lengths guessed by the model."""
     device = next(model.parameters()).device
     references = [ids[:length] for ids, length in zip(store.tokens(rows).tolist(), store.lengths[rows], strict=True)]
     embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
     recovered: dict[int, list[int]] = {}
-    for step in decode_by_confidence(model, noise, embeddings, steps=steps):
-        if step.final:
-            for row, ids in zip(step.rows.tolist(), step.canvas.tolist(), strict=True):
-                recovered[row] = model.vocabulary.text_ids(ids)
+    for step in decode(model, noise, embeddings, options):
+        for place in step.final.nonzero()[:, 0].tolist():
+            recovered[int(step.rows[place])] = model.vocabulary.text_ids(step.canvas[place].tolist())
     pairs = [(recovered[row], reference) for row, reference in enumerate(references)]
     measures = {"token_accuracy": token_accuracy, "token_f1": token_f1, "exact_match": exact_match}
     return {name: sum(measure(*pair) for pair in pairs) / len(pairs) for name, measure in measures.items()}

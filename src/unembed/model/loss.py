@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unembed.config import TrainingConfig
-from unembed.model.mdlm import Candidates, ConditionalMDLM
+from unembed.model.candidates import Candidates, draw_candidates, most_frequent
+from unembed.model.mdlm import ConditionalMDLM
 from unembed.model.noise import NoiseSchedule
 
 
@@ -25,15 +26,12 @@ class Noised(NamedTuple):
 
     def to(self, device: torch.device) -> "Noised":
         """Move all tensors to a device."""
-        candidates = self.candidates
-        if candidates is not None:
-            candidates = Candidates(candidates.tokens.to(device), candidates.correction.to(device))
         return Noised(
             self.times.to(device),
             self.weights.to(device),
             self.masks.to(device),
             self.dropped.to(device),
-            candidates,
+            self.candidates and self.candidates.to(device),
         )
 
 
@@ -53,8 +51,7 @@ class Objective:
         self.noise = noise
         self.training = training
         # The frequent tokens are always in the sampled softmax; the others stand in for one another.
-        order = token_counts.argsort(descending=True, stable=True)
-        self._frequent = order[: training.frequent_tokens]
+        self._frequent = most_frequent(token_counts, training.frequent_tokens)
         self._outputs = len(token_counts)
 
     def draw(self, tokens: Tensor, generator: torch.Generator) -> Noised:
@@ -62,7 +59,10 @@ class Objective:
         rows, length = tokens.shape
         times, masks = self.noise.sample(rows, length, generator)
         dropped = torch.rand(rows, generator=generator) < self.training.condition_dropout
-        candidates = self._draw_candidates(tokens[masks], generator) if self.training.sampled_softmax else None
+        sampled = self.training.sampled_softmax
+        candidates = (
+            draw_candidates(tokens[masks], self._frequent, self._outputs, sampled, generator) if sampled else None
+        )
         return Noised(times, self.noise.weight(times), masks, dropped, candidates)
 
     def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
@@ -85,20 +85,6 @@ class Objective:
             model.length_logits(embeddings).float(), tokens.new_full((len(tokens),), tokens.shape[1] - 1)
         )
         return Losses(elbo + self.training.length_loss_weight * length, elbo, length)
-
-    def _draw_candidates(self, targets: Tensor, generator: torch.Generator) -> Candidates:
-        """Choose the frequent tokens, the batch's targets, and random others that stand for the rest."""
-        certain = torch.zeros(self._outputs, dtype=torch.bool)
-        certain[self._frequent] = True
-        certain[targets.cpu()] = True
-        rest = (~certain).nonzero()[:, 0]
-        drawn = rest[torch.randperm(len(rest), generator=generator)[: self.training.sampled_softmax]]
-        tokens = torch.cat([certain.nonzero()[:, 0], drawn])
-        correction = torch.zeros(len(tokens))
-        if len(drawn):
-            correction[-len(drawn) :] = torch.log(torch.tensor(len(rest) / len(drawn)))
-        tokens, order = tokens.sort()
-        return Candidates(tokens, correction[order])
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

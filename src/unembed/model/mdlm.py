@@ -12,18 +12,10 @@ from torch import Tensor, nn
 
 from unembed.config import ModelConfig
 from unembed.errors import ConfigError
+from unembed.model.candidates import Candidates
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import Readout, scale_to_sphere
 from unembed.store import CanvasVocabulary, Manifest
-
-
-class Candidates(NamedTuple):
-    """The ids that are scored, where not all are: a sampled softmax chooses among these."""
-
-    tokens: Tensor
-    """(C,) in ascending order."""
-    correction: Tensor
-    """(C,) added to the logits: a token drawn with probability p stands for 1 / p of its kind."""
 
 
 class Condition(NamedTuple):

@@ -3,8 +3,6 @@
 Time runs from 0 (the text) to 1 (most or all of it masked). ``alpha(t)`` is the probability that a token survives.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -35,11 +33,11 @@ class NoiseSchedule:
             return 1.0 / time
         return LOGLINEAR_RATE / torch.expm1(LOGLINEAR_RATE * time)
 
-    def time_of(self, mask_rate: float) -> float:
-        """Return the time at which this share of the tokens is masked, at most 1."""
+    def time_of(self, mask_rate: Tensor) -> Tensor:
+        """Return the times at which these shares of the tokens are masked, at most 1."""
         if self.config.schedule == "linear":
             return mask_rate
-        return min(1.0, -math.log1p(-min(mask_rate, 1.0 - 1e-6)) / LOGLINEAR_RATE)
+        return (-torch.log1p(-mask_rate.clamp(max=1.0 - 1e-6)) / LOGLINEAR_RATE).clamp(max=1.0)
 
     def sample(self, rows: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw a time per row (rows,), and which of its positions are masked (rows, length)."""

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unembed.config import ReadoutConfig
+from unembed.model.candidates import Candidates
 
 # Below this the ridge estimate is noise; it also keeps the logarithm finite.
 MINIMUM_PROBABILITY = 1e-4
@@ -97,12 +98,16 @@ class Readout(nn.Module):
         else:
             self.base.copy_((presence / presence.sum()).log())
 
-    def bag_loss(self, embeddings: Tensor, tokens: Tensor) -> Tensor:
+    def bag_loss(self, embeddings: Tensor, tokens: Tensor, candidates: Candidates | None = None) -> Tensor:
         """Cross-entropy of the ``mlp`` readout's softmax against the bag of tokens: what its training minimises."""
-        prior: Tensor = self(embeddings)
         real = tokens < self.words
-        picked = prior.gather(1, tokens.masked_fill(~real, 0))
-        return -(picked * real).sum() / real.sum()
+        columns = tokens.masked_fill(~real, 0)
+        if candidates is None:
+            prior: Tensor = self(embeddings)
+        else:
+            prior = F.log_softmax(self(embeddings, tokens=candidates.tokens) + candidates.correction, dim=-1)
+            columns = torch.searchsorted(candidates.tokens, columns).masked_fill(~real, 0)
+        return -(prior.gather(1, columns) * real).sum() / real.sum()
 
 
 def _columns(layer: nn.Linear, inputs: Tensor, tokens: Tensor | None) -> Tensor:

@@ -8,8 +8,12 @@ from unembed.training.log import read_metrics
 FILE = "curves.png"
 
 
-def draw_curves(run: Path) -> Path | None:
-    """Draw loss and accuracies over the samples seen; None where matplotlib or the events are missing."""
+def draw_curves(run: Path, target: Path | None = None) -> Path | None:
+    """Draw loss and accuracies over the samples seen, by default into the run's folder.
+
+    Returns:
+        Where the picture lies; None where matplotlib or the events are missing.
+    """
     events = read_metrics(run)
     training = [event for event in events if event["kind"] == "train"]
     validation = [event for event in events if event["kind"] == "validation"]
@@ -37,6 +41,7 @@ def draw_curves(run: Path) -> Path | None:
         axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    with atomic_path(run / FILE) as temporary:
+    target = target or run / FILE
+    with atomic_path(target) as temporary:
         figure.savefig(temporary, format="png", dpi=120)
-    return run / FILE
+    return target

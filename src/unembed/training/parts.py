@@ -82,7 +82,9 @@ def prepare_model(
     model = parts.model
     if recipe.model.initialise_from:
         initialise_from_encoder(model, recipe.model.initialise_from)
-    measures = fit_readout(model, parts.store, parts.validation_store, recipe.training.seed, on_progress)
+    measures = fit_readout(
+        model, parts.store, parts.validation_store, parts.token_counts, recipe.training.seed, on_progress
+    )
     if recipe.model.readout.kind == "none":
         # Without a prior the head starts from the tokens' frequencies instead.
         with torch.no_grad():

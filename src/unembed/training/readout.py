@@ -1,12 +1,16 @@
 """The first stage of training: fit the readout on the store, before the denoiser sees a single batch."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
+from unembed.model.candidates import draw_candidates, most_frequent
 from unembed.model.readout import bag_f1
 from unembed.store import Store
 from unembed.training.batches import close_canvas
@@ -31,6 +35,7 @@ def fit_readout(
     model: ConditionalMDLM,
     store: Store,
     validation: Store,
+    token_counts: Tensor,
     seed: int,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, float]:
@@ -48,32 +53,60 @@ def fit_readout(
                 on_progress("Fitting the readout", min(start + _CHUNK, len(chosen)), len(chosen))
 
     device = next(model.parameters()).device
-    model.readout.cpu().fit(batches(), config.ridge)
-    model.readout.to(device)
-    if config.kind == "mlp":
-        _train(model, store, seed, on_progress)
+    if config.start_from:
+        _take_over(model, config.start_from)
+    else:
+        model.readout.cpu().fit(batches(), config.ridge)
+        model.readout.to(device)
+    if config.kind == "mlp" and config.steps:
+        _train(model, store, token_counts, seed, on_progress)
     rows = np.arange(min(_VALIDATION_ROWS, len(validation)))
     prior = model.readout(torch.from_numpy(validation.embeddings(rows)).to(device)).cpu()
     return {"readout_f1": float(bag_f1(prior, torch.from_numpy(validation.tokens(rows)), model.readout.words))}
 
 
+def _take_over(model: ConditionalMDLM, folder: Path) -> None:
+    """Copy the readout of an inverter."""
+    own = model.readout.state_dict()
+    try:
+        with safe_open(folder / "model.safetensors", framework="pt") as weights:
+            found = {name: weights.get_tensor(f"readout.{name}").to(part.dtype) for name, part in own.items()}
+        model.readout.load_state_dict(found)
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise ConfigError(
+            f"The readout in {folder} is not a {model.config.readout.kind} one of the same shape: {first_line(error)}",
+            "Let model.readout.start_from name an inverter with the same model.readout, or remove the key.",
+        ) from error
+
+
 def _train(
-    model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None
+    model: ConditionalMDLM,
+    store: Store,
+    token_counts: Tensor,
+    seed: int,
+    on_progress: Callable[[str, int, int], None] | None,
 ) -> None:
-    """Train the ``mlp`` readout by gradient, from its base rates; then freeze it."""
+    """Train the ``mlp`` readout by gradient, from its base rates or from what it was; then freeze it."""
     readout, config = model.readout, model.config.readout
     device = next(model.parameters()).device
     readout.requires_grad_(True)
-    with torch.no_grad():
-        readout.out.bias.copy_(readout.base)
-        readout.out.weight.mul_(0.1)
+    if not config.start_from:
+        with torch.no_grad():
+            readout.out.bias.copy_(readout.base)
+            readout.out.weight.mul_(0.1)
     optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.05)
     random = np.random.default_rng(seed)
+    generator = torch.Generator().manual_seed(seed)
+    frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
     for step in range(config.steps):
         rows = np.sort(random.integers(0, len(store), config.batch_size))
-        embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
-        loss = readout.bag_loss(embeddings, torch.from_numpy(store.tokens(rows)).to(device))
+        embeddings, tokens = torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows))
+        candidates = None
+        if config.sampled_softmax:
+            words = tokens[tokens < readout.words]
+            candidates = draw_candidates(words, frequent, readout.words, config.sampled_softmax, generator).to(device)
+        loss = readout.bag_loss(embeddings.to(device), tokens.to(device), candidates)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         optimiser.zero_grad()

@@ -6,9 +6,10 @@ not the accuracy of an inversion, which sees none of the text.
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unembed.config import NoiseConfig, TrainingConfig
-from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
+from unembed.model import Condition, ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchPlan, load_batch, step_generator
 
@@ -55,7 +56,7 @@ class Validation:
             generator = step_generator(_SEED, number, 0)
             noised = self._objective.draw(tokens, generator)
             # The model dates a canvas by the schedule that it was trained with.
-            times = torch.tensor([self.noise.time_of(rate) for rate in noised.times.tolist()])
+            times = self.noise.time_of(noised.times)
             losses = self._objective(model, embeddings, tokens, noised._replace(times=times))
             real = float((tokens != model.vocabulary.pad).sum())
             add("elbo", float(losses.elbo) * real, real)
@@ -65,14 +66,23 @@ class Validation:
             condition = model.condition(embeddings)
             draws = torch.rand(tokens.shape, generator=generator).to(device)
             for rate in MASK_RATES:
-                masked = max(1, round(rate * tokens.shape[1]))
-                masks = draws.argsort(1).argsort(1) < masked
-                canvas = tokens.masked_fill(masks, model.vocabulary.mask)
-                times = torch.full((len(rows),), self.noise.time_of(masked / tokens.shape[1]), device=device)
-                logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
-                targets = tokens[masks]
-                counted = targets != model.vocabulary.pad
-                add(
-                    f"masked_accuracy@{rate}", float((logits.argmax(1) == targets)[counted].sum()), float(counted.sum())
-                )
+                right, counted = masked_guesses(model, self.noise, tokens, condition, draws, rate)
+                add(f"masked_accuracy@{rate}", float(right.sum()), float(counted.sum()))
         return {name: sums[name] / max(counts[name], 1.0) for name in sums}
+
+
+def masked_guesses(
+    model: ConditionalMDLM, noise: NoiseSchedule, tokens: Tensor, condition: Condition, draws: Tensor, rate: float
+) -> tuple[Tensor, Tensor]:
+    """Mask the share ``rate`` of each row of true tokens (B, T), where ``draws`` are least, and have it guessed.
+
+    Returns:
+        Which masked positions were guessed right, and which count ([PAD] does not), both (B, T).
+    """
+    masks = draws.argsort(1).argsort(1) < max(1, round(rate * tokens.shape[1]))
+    canvas = tokens.masked_fill(masks, model.vocabulary.mask)
+    times = noise.time_of(masks.float().mean(1))
+    logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
+    counted = masks & (tokens != model.vocabulary.pad)
+    guessed = tokens.masked_scatter(masks, logits.argmax(1))
+    return counted & (guessed == tokens), counted

@@ -1,0 +1,30 @@
+"""As many positions in each pass as the model is sure of together: easy texts take few passes."""
+
+from collections.abc import Iterator
+
+import torch
+
+from unembed.decoding.canvases import Canvases
+from unembed.decoding.step import Step
+
+
+def adaptive(canvases: Canvases) -> Iterator[Step]:
+    """Reveal the positions of least entropy while the sum of their entropies, but for the largest, is within a bound.
+
+    That sum bounds what is lost by revealing positions at once as if they did not depend on one another, so the error
+    is spread evenly over the passes. At least one position is revealed in each, and after ``steps`` passes all are.
+    """
+    steps = canvases.options.steps
+    for number in range(steps):
+        if not len(canvases):
+            return
+        choice = canvases.guess(canvases.masked)
+        entropy, order = choice.entropy.sort(dim=1, stable=True)
+        joint = torch.where(entropy.isfinite(), entropy, 0.0).cumsum(1) - entropy
+        remaining = canvases.masked.sum(1)
+        due = -(-remaining // (steps - number))  # what must be revealed now for the rest to fit into the passes left
+        places = torch.arange(canvases.length, device=order.device)
+        chosen = (joint <= canvases.options.entropy_bound) | (places < due[:, None])
+        where = torch.zeros_like(canvases.masked).scatter_(1, order, chosen & entropy.isfinite())
+        changed = canvases.reveal(where, choice)
+        yield canvases.emit(changed, final=~canvases.masked.any(1))

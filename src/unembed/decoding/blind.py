@@ -1,0 +1,118 @@
+"""Decoding without the encoder: which hypotheses there are, which are decoded together, and which one is kept."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unembed.config import DecodingConfig
+from unembed.decoding.adaptive import adaptive
+from unembed.decoding.canvases import Canvases
+from unembed.decoding.confidence import confidence
+from unembed.decoding.euler import euler
+from unembed.decoding.euler_remask import euler_remask
+from unembed.decoding.sequential import sequential
+from unembed.decoding.step import Step
+from unembed.decoding.two_stage import two_stage
+from unembed.engine import Engine
+from unembed.model import NoiseSchedule
+
+Strategy = Callable[[Canvases], Iterator[Step]]
+
+BLIND: dict[str, Strategy] = {
+    "sequential": sequential,
+    "euler": euler,
+    "euler-remask": euler_remask,
+    "two-stage": two_stage,
+    "confidence": confidence,
+    "adaptive": adaptive,
+}
+SAMPLING = ("euler", "euler-remask", "two-stage")
+"""Strategies that draw tokens at random: their hypotheses of one length differ."""
+
+
+def decode_blind(
+    engine: Engine,
+    noise: NoiseSchedule,
+    embeddings: Tensor,
+    options: DecodingConfig,
+    *,
+    lengths: Tensor | None = None,
+    batch_size: int = 64,
+) -> Iterator[Step]:
+    """Decode every hypothesis of each vector, and keep the best by the model's own score."""
+    waiting: dict[int, list[Step]] = {}
+    count = _hypotheses_per_vector(engine, options, lengths)
+    for step in decode_hypotheses(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size):
+        if count == 1:
+            yield step
+            continue
+        yield replace(step, final=torch.zeros_like(step.final))
+        for place in step.final.nonzero()[:, 0].tolist():
+            row = int(step.rows[place])
+            ended = waiting.setdefault(row, [])
+            ended.append(one_row(step, place))
+            if len(ended) == count:
+                best = max(waiting.pop(row), key=lambda one: float(one.score))
+                yield replace(best, changed=torch.zeros_like(best.changed))
+
+
+def decode_hypotheses(
+    engine: Engine,
+    noise: NoiseSchedule,
+    embeddings: Tensor,
+    options: DecodingConfig,
+    *,
+    lengths: Tensor | None = None,
+    batch_size: int = 64,
+) -> Iterator[Step]:
+    """Decode every hypothesis of each vector; ``final`` says that a hypothesis is finished."""
+    strategy = BLIND[options.strategy]
+    count = _hypotheses_per_vector(engine, options, lengths)
+    wanted, scores = _lengths(engine, embeddings, lengths, count)
+    flat = wanted.flatten()
+    for length in sorted(set(flat.tolist())):
+        for chosen in (flat == length).nonzero()[:, 0].split(batch_size):
+            rows = chosen // count
+            yield from strategy(
+                Canvases(
+                    engine,
+                    noise,
+                    embeddings[rows],
+                    length,
+                    options,
+                    rows=rows,
+                    candidate=chosen % count,
+                    length_score=scores.flatten()[chosen],
+                )
+            )
+
+
+def one_row(step: Step, place: int) -> Step:
+    """Return the part of a step that is about one of its rows."""
+    part = slice(place, place + 1)
+    return Step(**{name: value[part] for name, value in vars(step).items()})
+
+
+def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Tensor | None) -> int:
+    """Return how many hypotheses differ: other lengths make some, and so does chance."""
+    if options.strategy in SAMPLING:
+        return options.candidates
+    if lengths is not None or engine.config.canvas == "fixed":
+        return 1
+    return min(options.candidates, engine.config.canvas_length or 1)
+
+
+def _lengths(engine: Engine, embeddings: Tensor, given: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+    """Return the length of each hypothesis and its log-probability, both (n, count): the likeliest lengths first."""
+    if engine.config.canvas == "fixed":
+        given = torch.full((len(embeddings),), engine.config.canvas_length or 0)
+    if given is not None:
+        wanted = given.to(embeddings.device)[:, None].expand(-1, count)
+        return wanted, torch.zeros(wanted.shape, device=embeddings.device)
+    scores = engine.length_logits(embeddings).float().log_softmax(-1)
+    best = scores.topk(min(count, scores.shape[1]))
+    # More draws than lengths: begin again with the likeliest.
+    places = torch.arange(count, device=embeddings.device) % best.indices.shape[1]
+    return best.indices[:, places] + 1, best.values[:, places]

@@ -1,0 +1,174 @@
+"""Hypotheses of one length that are denoised together. Knows passes, not the order in which positions are revealed."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unembed.config import DecodingConfig
+from unembed.decoding.sampling import Choice, choose, guide
+from unembed.decoding.step import Step
+from unembed.engine import Engine
+from unembed.model import NoiseSchedule
+
+# Logits of so many positions exist at once: 30,522 tokens take 31 MB.
+_POSITIONS_AT_ONCE = 256
+_SMALLEST = 1e-9
+
+
+class Canvases:
+    """Some canvases (B, T), from all [MASK] to none, and what is needed to take a pass over them.
+
+    What the vectors say is computed once, logits only where they are asked for, and finished rows leave the batch.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        noise: NoiseSchedule,
+        embeddings: Tensor,
+        length: int,
+        options: DecodingConfig,
+        *,
+        rows: Tensor,
+        candidate: Tensor,
+        length_score: Tensor,
+    ) -> None:
+        """Start from all [MASK].
+
+        Args:
+            engine: the denoiser.
+            noise: the schedule that it was trained with; it dates a canvas for models with time conditioning.
+            embeddings: (B, d), on the engine's device.
+            length: T.
+            options: of the strategy.
+            rows: (B,) the vectors' numbers.
+            candidate: (B,) the hypotheses' numbers.
+            length_score: (B,) log-probability of the length.
+        """
+        self.engine, self.noise, self.options = engine, noise, options
+        self.rows, self.candidate, self.length_score = rows, candidate, length_score
+        self.canvas = torch.full((len(rows), length), engine.vocabulary.mask, device=embeddings.device)
+        self.confidence = torch.zeros(self.canvas.shape, device=embeddings.device)
+        self.passes = 0
+        self._condition = engine.condition(embeddings)
+        self._unconditional = None
+        if options.guidance:
+            self._unconditional = engine.condition(embeddings, torch.ones_like(embeddings[:, 0], dtype=torch.bool))
+        self._streams = random_streams(embeddings, candidate.tolist(), options.seed)
+
+    def __len__(self) -> int:
+        return len(self.canvas)
+
+    @property
+    def length(self) -> int:
+        """How many positions each canvas has."""
+        return self.canvas.shape[1]
+
+    @property
+    def masked(self) -> Tensor:
+        """(B, T) which positions are masked."""
+        return self.canvas == self.engine.vocabulary.mask
+
+    def uniform(self) -> Tensor:
+        """Draw (B, T) numbers from [0, 1), each row from a stream of its own."""
+        draws = np.stack([stream.random(self.length) for stream in self._streams])
+        return torch.from_numpy(draws).to(self.canvas.device)
+
+    def guess(self, where: Tensor, *, sample: bool = False) -> Choice:
+        """Take one pass and choose a token at each position that ``where`` (B, T) marks.
+
+        Returns:
+            (B, T) tensors: elsewhere the tokens are those of the canvas, the confidence -1 and the entropy infinite.
+        """
+        self.passes += 1
+        found = Choice(
+            self.canvas.clone(), torch.full_like(self.confidence, -1.0), torch.full_like(self.confidence, torch.inf)
+        )
+        draws = self.uniform() if sample else None
+        for rows in self._portions(where):
+            here, canvas = where[rows], self.canvas[rows]
+            chosen = choose(
+                self._logits(rows, here, canvas), None if draws is None else draws[rows][here], self.options
+            )
+            places = torch.zeros_like(where)
+            places[rows] = here
+            for whole, part in zip(found, chosen, strict=True):
+                whole[places] = part.to(whole.dtype)
+        return found
+
+    def reveal(self, where: Tensor, choice: Choice) -> Tensor:
+        """Write chosen tokens at some positions; return which positions changed."""
+        changed = where & (self.canvas != choice.tokens)
+        self.canvas = torch.where(where, choice.tokens, self.canvas)
+        self.confidence = torch.where(where, choice.confidence, self.confidence)
+        return changed
+
+    def mask(self, where: Tensor) -> Tensor:
+        """Put [MASK] at some positions; return which positions changed."""
+        changed = where & ~self.masked
+        self.canvas = self.canvas.masked_fill(where, self.engine.vocabulary.mask)
+        self.confidence = self.confidence.masked_fill(where, 0.0)
+        return changed
+
+    def emit(self, changed: Tensor, final: Tensor | bool) -> Step:
+        """Tell what the pass did, and let the finished rows go."""
+        done = final if isinstance(final, Tensor) else torch.full((len(self),), final, device=self.canvas.device)
+        certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
+        step = Step(
+            rows=self.rows.to("cpu", copy=True),
+            candidate=self.candidate.to("cpu", copy=True),
+            canvas=self.canvas.to("cpu", copy=True),
+            changed=changed.to("cpu", copy=True),
+            confidence=self.confidence.to("cpu", copy=True),
+            mask_rate=self.masked.float().mean(1).cpu(),
+            passes=torch.full((len(self),), self.passes),
+            score=(certainty + self.length_score / self.length).cpu(),
+            final=done.to("cpu", copy=True),
+            encoder_calls=torch.zeros(len(self), dtype=torch.long),
+        )
+        if done.any():
+            self._keep((~done).nonzero()[:, 0])
+        return step
+
+    def _logits(self, rows: Tensor, where: Tensor, canvas: Tensor) -> Tensor:
+        times = self.noise.time_of((canvas == self.engine.vocabulary.mask).float().mean(1))
+        condition = self._condition.rows(rows)
+        logits = self.engine.logits(self.engine.hidden(canvas, condition, times), where, canvas, condition)
+        if self._unconditional is None:
+            return logits
+        condition = self._unconditional.rows(rows)
+        without = self.engine.logits(self.engine.hidden(canvas, condition, times), where, canvas, condition)
+        return guide(logits, without, self.options.guidance)
+
+    def _portions(self, where: Tensor) -> list[Tensor]:
+        """Split the rows that are asked about so that a portion's logits fit into memory, whatever the batch."""
+        counts = where.sum(1)
+        asked = counts.nonzero()[:, 0]
+        portion = ((counts[asked].cumsum(0) - 1) // _POSITIONS_AT_ONCE).tolist()
+        starts = [place for place in range(len(portion)) if not place or portion[place] != portion[place - 1]]
+        return list(asked.tensor_split(starts[1:])) if len(asked) else []
+
+    def _keep(self, index: Tensor) -> None:
+        self.rows, self.candidate, self.length_score = (
+            part[index.to(part.device)] for part in (self.rows, self.candidate, self.length_score)
+        )
+        self.canvas, self.confidence = self.canvas[index], self.confidence[index]
+        self._condition = self._condition.rows(index)
+        if self._unconditional is not None:
+            self._unconditional = self._unconditional.rows(index)
+        self._streams = [self._streams[place] for place in index.tolist()]
+
+
+def random_streams(embeddings: Tensor, candidates: Sequence[int], seed: int) -> list[np.random.Generator]:
+    """Return the randomness of each hypothesis: a function of the seed, its vector and its number.
+
+    Not of its place: the same vector gives the same text wherever it stands, however vectors are batched.
+    """
+    streams = []
+    for vector, number in zip(embeddings.float().cpu().numpy(), candidates, strict=True):
+        digest = hashlib.sha256(vector.tobytes()).digest()[:16]
+        streams.append(np.random.default_rng([seed, number, int.from_bytes(digest, "little")]))
+    return streams

@@ -1,0 +1,51 @@
+"""The one generator behind which all strategies stand."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from unembed.config import DecodingConfig
+from unembed.decoding.blind import decode_blind
+from unembed.decoding.guided import decode_guided
+from unembed.decoding.oracle import Oracle
+from unembed.decoding.step import Step
+from unembed.engine import Engine
+from unembed.errors import ConfigError
+from unembed.model import NoiseSchedule
+
+
+def decode(
+    engine: Engine,
+    noise: NoiseSchedule,
+    embeddings: Tensor,
+    options: DecodingConfig,
+    *,
+    lengths: Tensor | None = None,
+    batch_size: int = 64,
+    oracle: Oracle | None = None,
+) -> Iterator[Step]:
+    """Recover canvases from vectors, from all [MASK] to none, and yield every pass.
+
+    Args:
+        engine: the denoiser.
+        noise: the schedule that it was trained with.
+        embeddings: (n, d), on the engine's device.
+        options: the strategy, and how it goes about it.
+        lengths: (n,) how many tokens each text has; by default the length head's likeliest.
+        batch_size: hypotheses decoded together.
+        oracle: what embeds hypotheses, for ``guided``.
+    """
+    if options.strategy != "guided":
+        steps = decode_blind(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size)
+    elif oracle is None:
+        raise ConfigError("Guided decoding needs an encoder.", "Give an oracle, or choose a blind strategy.")
+    else:
+        steps = decode_guided(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
+    # Not a decorator: a generator would leave gradients off in its receiver's code between two steps.
+    while True:
+        with torch.no_grad():
+            step = next(steps, None)
+        if step is None:
+            return
+        yield step

@@ -1,0 +1,226 @@
+"""What could be changed about a hypothesis: proposals of the denoiser, of the encoder's gradient, and of chance.
+
+Knows no cosines: it proposes, the search disposes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unembed.decoding.oracle import Ids, Oracle
+from unembed.decoding.search import Hypothesis, Search
+from unembed.engine import Engine
+from unembed.model import NoiseSchedule
+
+# Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
+_STRIDE = 5
+_TOKENS = 6  # alternatives per position
+_INSERTIONS = 5
+_SPANS = 5
+_LONGEST_SPAN = 4
+_REORDERINGS = 10
+_CANVASES_AT_ONCE = 64
+_LOG_FLOOR = -15.0
+# What a nat of the denoiser's log-probability is worth beside the gradient's estimate of the gain in cosine.
+_NAT = 0.01
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A canvas with masks, put to the denoiser."""
+
+    row: int
+    """Of the condition."""
+    canvas: tuple[int, ...]
+
+
+class Proposer:
+    """Proposes changes to hypotheses, for many vectors together."""
+
+    def __init__(
+        self, engine: Engine, noise: NoiseSchedule, targets: Tensor, oracle: Oracle, *, gradient: bool
+    ) -> None:
+        self.engine, self.noise, self.oracle = engine, noise, oracle
+        self.gradient = gradient
+        self._condition = engine.condition(targets)
+        self._targets = targets.float().cpu().numpy()
+        self._device = targets.device
+        self._mask = engine.vocabulary.mask
+        self._longest = engine.config.canvas_length or 0
+
+    def expand(self, searches: Mapping[int, Search], *, propose: bool = True) -> None:
+        """Give every hypothesis in the beams its confidences and its proposals, unless it has them.
+
+        Args:
+            searches: by the vector's row.
+            propose: False for the confidences only.
+        """
+        pending = [
+            (row, search, parent)
+            for row, search in searches.items()
+            for parent in search.beam
+            if parent.confidence is None and (propose or parent is search.best)
+        ]
+        if not pending:
+            return
+        self._judge(pending)
+        if not propose:
+            return
+        self._insert(pending)
+        self._respan(pending)
+        for _, search, parent in pending:
+            parent.proposals["delete"] = _deletions(parent)
+            parent.proposals["reorder"] = _reorderings(parent.ids, search.random)
+
+    def _judge(self, pending: list[tuple[int, Search, Hypothesis]]) -> None:
+        """Ask for each token how probable it is given most of the others, and what could stand in its place."""
+        questions = []
+        for row, search, parent in pending:
+            for offset in range(min(_STRIDE, len(parent.ids))):
+                canvas = [self._mask if place % _STRIDE == offset else token for place, token in enumerate(parent.ids)]
+                questions.append(_Question(row, tuple(canvas)))
+            search.passes += min(_STRIDE, len(parent.ids))
+        answers = iter(self._ask(questions))
+        gains = self._gains(pending)
+        for (_, _, parent), gain in zip(pending, gains, strict=True):
+            length = len(parent.ids)
+            scores = torch.empty((length, 0))
+            for offset in range(min(_STRIDE, length)):
+                logits = next(answers)
+                scores = scores if scores.shape[1] else torch.empty((length, logits.shape[1]))
+                scores[offset::_STRIDE] = logits
+            own = scores.gather(1, torch.tensor(parent.ids)[:, None])[:, 0].clamp(min=_LOG_FLOOR)
+            parent.confidence = own.exp().tolist()
+            parent.fluency = float(own.mean())
+            best = scores.topk(_TOKENS)
+            worth = best.values - own[:, None]
+            parent.proposals["substitute"] = _substitutions(parent.ids, best.indices.numpy(), worth.numpy())
+            if gain is not None:
+                tokens, gained = gain
+                likely = scores.gather(1, torch.from_numpy(tokens)).clamp(min=_LOG_FLOOR).numpy()
+                parent.proposals["gradient"] = _substitutions(parent.ids, tokens, gained + _NAT * likely)
+
+    def _gains(self, pending: list[tuple[int, Search, Hypothesis]]) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        if not self.gradient:
+            return [None] * len(pending)
+        for _, search, _ in pending:
+            search.encoder_calls += 1
+        targets = self._targets[[row for row, _, _ in pending]]
+        return self.oracle.substitutions([parent.ids for _, _, parent in pending], targets, _TOKENS)
+
+    def _insert(self, pending: list[tuple[int, Search, Hypothesis]]) -> None:
+        """Open a gap at a few places, and let the denoiser fill it."""
+        questions, owners = [], []
+        for row, search, parent in pending:
+            if len(parent.ids) >= self._longest:
+                continue
+            gaps = search.random.permutation(len(parent.ids) + 1)[:_INSERTIONS].tolist()
+            questions += [_Question(row, (*parent.ids[:gap], self._mask, *parent.ids[gap:])) for gap in gaps]
+            owners += [parent] * len(gaps)
+            search.passes += len(gaps)
+        ranked: dict[int, list[tuple[float, Ids]]] = {}
+        for question, parent, scores in zip(questions, owners, self._ask(questions), strict=True):
+            gap = question.canvas.index(self._mask)
+            best = scores[0].topk(_TOKENS // 2)
+            for token, score in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                filled = (*question.canvas[:gap], token, *question.canvas[gap + 1 :])
+                ranked.setdefault(id(parent), []).append((score, filled))
+        for _, _, parent in pending:
+            parent.proposals["insert"] = [ids for _, ids in sorted(ranked.get(id(parent), []))]
+
+    def _respan(self, pending: list[tuple[int, Search, Hypothesis]]) -> None:
+        """Mask a few spans, mostly where the denoiser doubts, and let it write them anew, also longer or shorter."""
+        questions, owners = [], []
+        for row, search, parent in pending:
+            doubt = 1.0 - np.asarray(parent.confidence) + 0.05
+            for _ in range(_SPANS):
+                width = int(search.random.integers(2, _LONGEST_SPAN + 1))
+                centre = int(search.random.choice(len(parent.ids), p=doubt / doubt.sum()))
+                start = max(0, centre - int(search.random.integers(0, width)))
+                end = min(len(parent.ids), start + width)
+                room = end - start + int(search.random.integers(-1, 2))
+                if room < 1 or len(parent.ids) - (end - start) + room > self._longest:
+                    room = end - start
+                canvas = (*parent.ids[:start], *[self._mask] * room, *parent.ids[end:])
+                questions.append(_Question(row, canvas))
+                owners.append(parent)
+                search.passes += room
+            parent.proposals["span"] = []
+        for parent, ids in zip(owners, self._fill(questions), strict=True):
+            parent.proposals["span"].append(ids)
+
+    def _fill(self, questions: list[_Question]) -> list[Ids]:
+        """Fill all masks, the surest first, one per pass."""
+        canvases = [question.canvas for question in questions]
+        while True:
+            open_ones = [place for place, canvas in enumerate(canvases) if self._mask in canvas]
+            if not open_ones:
+                return canvases
+            answers = self._ask([_Question(questions[place].row, canvases[place]) for place in open_ones])
+            for place, scores in zip(open_ones, answers, strict=True):
+                masked = [position for position, token in enumerate(canvases[place]) if token == self._mask]
+                best = scores.max(1)
+                surest = int(best.values.argmax())
+                canvas = list(canvases[place])
+                canvas[masked[surest]] = int(best.indices[surest])
+                canvases[place] = tuple(canvas)
+
+    def _ask(self, questions: list[_Question]) -> list[Tensor]:
+        """Return the log-probabilities at the masks of each canvas, (masks, outputs) on the CPU."""
+        answers: dict[int, Tensor] = {}
+        by_length: dict[int, list[int]] = {}
+        for number, question in enumerate(questions):
+            by_length.setdefault(len(question.canvas), []).append(number)
+        for numbers in by_length.values():
+            for start in range(0, len(numbers), _CANVASES_AT_ONCE):
+                part = numbers[start : start + _CANVASES_AT_ONCE]
+                canvas = torch.tensor([questions[number].canvas for number in part], device=self._device)
+                condition = self._condition.rows(torch.tensor([questions[number].row for number in part]))
+                masked = canvas == self._mask
+                times = self.noise.time_of(masked.float().mean(1))
+                logits = self.engine.logits(self.engine.hidden(canvas, condition, times), masked, canvas, condition)
+                scores = logits.float().log_softmax(-1).cpu()
+                answers |= dict(zip(part, torch.split(scores, masked.sum(1).tolist()), strict=True))
+        return [answers[number] for number in range(len(questions))]
+
+
+def _substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray) -> list[Ids]:
+    """Return the texts in which one token is another, the most worthwhile last."""
+    places, columns = np.unravel_index(np.argsort(worth, axis=None, kind="stable"), worth.shape)
+    found = []
+    for place, column in zip(places.tolist(), columns.tolist(), strict=True):
+        token = int(tokens[place, column])
+        if token != ids[place] and np.isfinite(worth[place, column]):
+            found.append((*ids[:place], token, *ids[place + 1 :]))
+    return found
+
+
+def _deletions(parent: Hypothesis) -> list[Ids]:
+    """Return the texts that lack one token, the most doubtful one last."""
+    if len(parent.ids) == 1 or parent.confidence is None:
+        return []
+    order = np.argsort(-np.asarray(parent.confidence), kind="stable").tolist()
+    return [parent.ids[:place] + parent.ids[place + 1 :] for place in order]
+
+
+def _reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
+    """Exchange two neighbouring spans, or two tokens, at random places."""
+    found = []
+    for _ in range(_REORDERINGS if len(ids) > 1 else 0):
+        if random.random() < 0.5:
+            one, other = sorted(random.choice(len(ids), 2, replace=False).tolist())
+            changed = list(ids)
+            changed[one], changed[other] = changed[other], changed[one]
+            found.append(tuple(changed))
+        else:
+            cuts = sorted({0, len(ids), *random.integers(0, len(ids) + 1, 3).tolist()})
+            parts = [ids[start:end] for start, end in pairwise(cuts)]
+            place = int(random.integers(0, len(parts)))
+            if place + 1 < len(parts):
+                parts[place], parts[place + 1] = parts[place + 1], parts[place]
+            found.append(tuple(token for part in parts for token in part))
+    return found

@@ -1,0 +1,43 @@
+"""From logits to one token per position, with its probability. Knows nothing of canvases."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unembed.config import DecodingConfig
+
+
+class Choice(NamedTuple):
+    """One token for each of M positions."""
+
+    tokens: Tensor
+    confidence: Tensor
+    """Probability of the token under the model, whatever the temperature."""
+    entropy: Tensor
+    """Of the model's distribution, in nats."""
+
+
+def guide(logits: Tensor, unconditional: Tensor, strength: float) -> Tensor:
+    """Classifier-free guidance: move the logits away from what the model would say without the vector."""
+    difference = (logits - unconditional).nan_to_num_(nan=0.0)  # -inf minus -inf: forbidden either way
+    return logits + strength * difference
+
+
+def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig) -> Choice:
+    """Take the likeliest token of each row of logits (M, V), or the one that a uniform draw (M,) picks."""
+    logits = logits.float()
+    normaliser = logits.logsumexp(-1)
+    entropy = torch.special.entr((logits - normaliser[:, None]).exp_()).sum(-1)
+    if draws is None or options.temperature == 0.0:
+        best = logits.max(-1)
+        return Choice(best.indices, (best.values - normaliser).exp(), entropy)
+    kept = logits.topk(min(options.top_k, logits.shape[1])) if options.top_k else None
+    scores = (logits if kept is None else kept.values) / options.temperature
+    # One uniform number per position picks its token: the draw does not depend on the other rows of the batch.
+    mass = scores.softmax(-1).cumsum(-1)
+    place = torch.searchsorted(mass, (draws.to(mass.dtype) * mass[:, -1])[:, None], right=True)
+    last = (scores > -torch.inf).long().cumsum(-1).argmax(-1, keepdim=True)  # rounding must not reach a forbidden one
+    place = place.minimum(last)
+    tokens = (place if kept is None else kept.indices.gather(1, place))[:, 0]
+    return Choice(tokens, (logits.gather(1, tokens[:, None])[:, 0] - normaliser).exp(), entropy)

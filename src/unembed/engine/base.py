@@ -1,0 +1,39 @@
+"""What decoding needs of a denoiser. :class:`~unembed.model.ConditionalMDLM` is one; an exported graph is another."""
+
+from typing import Any, Protocol, Self
+
+from torch import Tensor
+
+from unembed.config import ModelConfig
+from unembed.store import CanvasVocabulary
+
+
+class Condition(Protocol):
+    """What a batch of vectors says; computed once, used in every pass."""
+
+    def rows(self, index: Tensor) -> Self:
+        """Return the condition of some rows."""
+        ...
+
+
+class Engine(Protocol):
+    """Runs the denoiser. The methods are those of :class:`~unembed.model.ConditionalMDLM`."""
+
+    config: ModelConfig
+    vocabulary: CanvasVocabulary
+
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Any:
+        """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
+        ...
+
+    def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None) -> Tensor:
+        """Run the transformer over canvases (B, T)."""
+        ...
+
+    def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
+        """Score tokens at the M positions that ``where`` (B, T) marks: (M, outputs)."""
+        ...
+
+    def length_logits(self, embeddings: Tensor) -> Tensor:
+        """Score text lengths 1 ... canvas_length."""
+        ...

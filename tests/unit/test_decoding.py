@@ -1,0 +1,283 @@
+"""What every strategy promises, and what each is."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unembed.config import STRATEGIES, DecodingConfig, NoiseConfig
+from unembed.decoding import decode
+from unembed.decoding.sampling import choose, guide
+from unembed.model import NoiseSchedule
+
+BLIND = [name for name in STRATEGIES if name != "guided"]
+NOISE = NoiseSchedule(NoiseConfig())
+PROPERTY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def vectors(rows, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=(rows, 16)).astype(np.float32))
+
+
+def results(model, embeddings, *, lengths=None, batch_size=64, noise=NOISE, **options):
+    """Decode, check what must hold after every pass, and return the final canvas of each row."""
+    ended = {}
+    for step in decode(model, noise, embeddings, DecodingConfig(**options), lengths=lengths, batch_size=batch_size):
+        masked = step.canvas == model.vocabulary.mask
+        assert not torch.isin(step.canvas, torch.tensor(model.vocabulary.special)).any()
+        assert (step.confidence[masked] == 0).all()
+        assert ((step.confidence >= 0) & (step.confidence <= 1 + 1e-6)).all()
+        assert torch.allclose(step.mask_rate, masked.float().mean(1))
+        for place in step.final.nonzero()[:, 0].tolist():
+            row = int(step.rows[place])
+            assert row not in ended
+            assert not masked[place].any()
+            ended[row] = tuple(step.canvas[place].tolist())
+    assert sorted(ended) == list(range(len(embeddings)))
+    return [ended[row] for row in range(len(embeddings))]
+
+
+@pytest.mark.parametrize("strategy", BLIND)
+@PROPERTY
+@given(
+    steps=st.integers(1, 40),
+    rows=st.integers(1, 6),
+    batch_size=st.integers(1, 8),
+    candidates=st.integers(1, 15),
+    canvas=st.sampled_from(["exact", "fixed"]),
+    guidance=st.sampled_from([0.0, 1.5]),
+    data=st.data(),
+)
+def test_ends_with_no_mask_and_no_special_token_whatever_the_options(
+    build_model, stir, strategy, steps, rows, batch_size, candidates, canvas, guidance, data
+):
+    model = stir(build_model(canvas=canvas, readout="linear"))
+    lengths = None
+    if canvas == "exact" and data.draw(st.booleans()):
+        lengths = torch.tensor(data.draw(st.lists(st.integers(1, 12), min_size=rows, max_size=rows)))
+    found = results(
+        model,
+        vectors(rows),
+        strategy=strategy,
+        steps=steps,
+        candidates=candidates,
+        guidance=guidance,
+        lengths=lengths,
+        batch_size=batch_size,
+        remask_threshold=data.draw(st.none() | st.floats(0, 1)),
+        remask_share=data.draw(st.floats(0, 1)),
+        refine_share=data.draw(st.floats(0.01, 1)),
+        entropy_bound=data.draw(st.floats(0, 10)),
+        top_k=data.draw(st.integers(0, 50)),
+        temperature=data.draw(st.sampled_from([0.0, 0.5, 1.0, 30.0])),
+    )
+    if lengths is not None:
+        assert [len(ids) for ids in found] == lengths.tolist()
+
+
+@pytest.mark.parametrize("strategy", BLIND)
+def test_the_same_seed_gives_the_same_text_however_vectors_are_batched_and_ordered(build_model, stir, strategy):
+    model = stir(build_model(readout="linear"))
+    embeddings, options = vectors(9), {"strategy": strategy, "seed": 3, "candidates": 2}
+    wanted = results(model, embeddings, **options)
+    assert results(model, embeddings, **options) == wanted
+    assert results(model, embeddings, **options, batch_size=1) == wanted
+    assert [results(model, embeddings[row : row + 1], **options)[0] for row in range(9)] == wanted
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    assert results(model, embeddings[order], **options) == [wanted[row] for row in order.tolist()]
+
+
+@pytest.mark.parametrize("strategy", ["euler", "euler-remask", "two-stage"])
+def test_another_seed_gives_another_draw(build_model, stir, strategy):
+    model, lengths = stir(build_model()), torch.full((4,), 12)
+    first, second = (results(model, vectors(4), strategy=strategy, seed=seed, lengths=lengths) for seed in (0, 1))
+    assert first != second
+
+
+@pytest.mark.parametrize("strategy", BLIND)
+def test_time_conditioned_models_and_log_linear_schedules_decode_too(build_model, stir, strategy):
+    noise = NoiseSchedule(NoiseConfig(schedule="loglinear"))
+    results(stir(build_model(time_conditioning=True)), vectors(3), strategy=strategy, noise=noise, steps=5)
+
+
+def steps_of(model, rows=1, length=12, **options):
+    lengths = torch.full((rows,), length)
+    return list(decode(model, NOISE, vectors(rows), DecodingConfig(**options), lengths=lengths))
+
+
+def test_sequential_goes_from_left_to_right_one_token_a_pass(build_model, stir):
+    steps = steps_of(stir(build_model()), strategy="sequential")
+    assert [step.changed[0].nonzero()[:, 0].tolist() for step in steps] == [[place] for place in range(12)]
+    assert [int(step.passes[0]) for step in steps] == list(range(1, 13))
+
+
+def test_sequential_takes_the_likeliest_token_given_the_tokens_before(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    steps = steps_of(model, strategy="sequential")
+    condition = model.condition(vectors(1))
+    canvas = torch.full((1, 12), model.vocabulary.mask)
+    for position in range(12):
+        logits = model.logits(model.hidden(canvas, condition), canvas == model.vocabulary.mask, canvas, condition)
+        canvas[0, position] = logits[0].argmax()
+    assert torch.equal(steps[-1].canvas, canvas)
+
+
+def test_confidence_reveals_the_surest_positions_and_keeps_what_it_revealed(build_model, stir):
+    model = stir(build_model())
+    before = None
+    for step in steps_of(model, rows=3, strategy="confidence", steps=5):
+        if before is not None:
+            revealed = before != model.vocabulary.mask
+            assert torch.equal(step.canvas[revealed], before[revealed])
+            assert torch.equal(step.changed, step.canvas != before)
+        before = step.canvas
+    first = steps_of(model, strategy="confidence", steps=12)[0]
+    condition, canvas = model.condition(vectors(1)), torch.full((1, 12), model.vocabulary.mask)
+    everywhere = torch.ones_like(canvas, dtype=torch.bool)
+    sureness = model.logits(model.hidden(canvas, condition), everywhere, canvas, condition).softmax(-1).amax(-1)
+    assert first.changed[0].nonzero()[:, 0].tolist() == [int(sureness.argmax())]
+
+
+def test_adaptive_takes_more_passes_the_tighter_its_bound(build_model, stir):
+    model = stir(build_model())
+    passes = [len(steps_of(model, strategy="adaptive", steps=12, entropy_bound=bound)) for bound in (0.0, 2.0, 1e9)]
+    assert passes[0] >= passes[1] >= passes[2] == 1
+    assert passes[0] > 1
+
+
+def test_adaptive_lets_finished_rows_go(build_model, stir):
+    model = stir(build_model(), seed=5)
+    steps = steps_of(model, rows=8, strategy="adaptive", steps=12, entropy_bound=3.0)
+    sizes = [len(step.rows) for step in steps]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 8
+    assert sizes[-1] < 8, "all rows took the same number of passes; choose another seed"
+
+
+def test_euler_reveals_about_as_much_in_each_pass(build_model, stir):
+    steps = steps_of(stir(build_model()), rows=64, strategy="euler", steps=4)
+    assert len(steps) == 4
+    rates = [1.0] + [float((step.mask_rate.sum()) / 64) for step in steps]
+    assert np.allclose(rates, [1.0, 0.75, 0.5, 0.25, 0.0], atol=0.06)
+
+
+def test_euler_samples_from_the_models_distribution(build_model, stir):
+    model = stir(build_model())
+    condition, canvas = model.condition(vectors(1)), torch.full((1, 1), model.vocabulary.mask)
+    logits = model.logits(model.hidden(canvas, condition), torch.ones(1, 1, dtype=torch.bool), canvas, condition)
+    draws = torch.arange(10_000) / 10_000
+    chosen = choose(logits.expand(len(draws), -1), draws, DecodingConfig())
+    shares = torch.bincount(chosen.tokens, minlength=logits.shape[1]) / len(draws)
+    assert torch.allclose(shares, logits[0].softmax(-1), atol=2e-3)
+    assert torch.allclose(chosen.confidence, logits[0].softmax(-1)[chosen.tokens], atol=1e-5)
+
+
+def test_top_k_and_temperature_limit_what_is_drawn():
+    logits = torch.tensor([[0.0, 3.0, 2.0, 1.0, -torch.inf]]).expand(1000, -1)
+    draws = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    assert set(choose(logits, draws, DecodingConfig(top_k=2)).tokens.tolist()) == {1, 2}
+    assert set(choose(logits, draws, DecodingConfig(temperature=0.0)).tokens.tolist()) == {1}
+    assert set(choose(logits, draws, DecodingConfig(temperature=50.0)).tokens.tolist()) == {0, 1, 2, 3}
+    edge = choose(logits[:1], torch.tensor([1.0 - 1e-9]), DecodingConfig(temperature=50.0))
+    assert int(edge.tokens) != 4, "a draw at the very edge reached a forbidden token"
+
+
+def test_remasking_takes_back_the_least_confident_share(build_model, stir):
+    model = stir(build_model())
+    plain = steps_of(model, rows=16, strategy="euler", steps=6)
+    again = steps_of(model, rows=16, strategy="euler-remask", steps=6, remask_share=0.5)
+    assert float(again[0].mask_rate.mean()) > float(plain[0].mask_rate.mean())
+    assert (
+        plain[0].canvas.tolist()
+        == steps_of(model, rows=16, strategy="euler-remask", steps=6, remask_share=0.0)[0].canvas.tolist()
+    )
+
+
+def test_remasking_by_threshold_leaves_only_sure_tokens_until_the_end(build_model, stir):
+    steps = steps_of(stir(build_model()), rows=8, strategy="euler-remask", steps=6, remask_threshold=0.4)
+    for step in steps[:-1]:
+        revealed = step.confidence > 0
+        assert (step.confidence[revealed] >= 0.4).all()
+
+
+def test_two_stage_changes_no_more_than_its_share_of_the_sequential_hypothesis(build_model, stir):
+    model = stir(build_model())
+    steps = steps_of(model, strategy="two-stage", steps=4, refine_share=0.25, temperature=5.0)
+    hypothesis = steps_of(model, strategy="sequential")[-1]
+    assert torch.equal(steps[11].canvas, hypothesis.canvas)
+    kept = steps[-1].canvas == hypothesis.canvas
+    assert int((~kept).sum()) <= 3
+    assert (hypothesis.confidence[~kept].max() if (~kept).any() else 0.0) <= hypothesis.confidence[kept].min()
+
+
+def test_more_candidates_never_give_a_worse_score(build_model, stir):
+    model = stir(build_model(readout="linear"))
+    for strategy in BLIND:
+        scores = []
+        for candidates in (1, 5):
+            options = DecodingConfig(strategy=strategy, candidates=candidates)
+            final = [step for step in decode(model, NOISE, vectors(6), options) if step.final.any()]
+            found = {int(row): float(score) for step in final for row, score in zip(step.rows, step.score, strict=True)}
+            scores.append(torch.tensor([found[row] for row in range(6)]))
+        assert (scores[1] >= scores[0] - 1e-6).all()
+
+
+def test_candidates_are_the_likeliest_lengths(build_model, stir):
+    model = stir(build_model())
+    options = DecodingConfig(candidates=3)
+    lengths = {
+        (int(candidate), step.canvas.shape[1])
+        for step in decode(model, NOISE, vectors(1), options)
+        for candidate in step.candidate
+    }
+    best = model.length_logits(vectors(1))[0].topk(3).indices + 1
+    assert lengths == set(enumerate(best.tolist()))
+
+
+def test_guidance_moves_away_from_the_unconditional_model_and_keeps_forbidden_tokens_out():
+    logits = torch.tensor([[1.0, 2.0, -torch.inf]])
+    without = torch.tensor([[2.0, 1.0, -torch.inf]])
+    assert guide(logits, without, 2.0).tolist() == [[-1.0, 4.0, -torch.inf]]
+
+
+def test_guidance_computes_a_second_pass_and_changes_the_result(build_model, stir):
+    model = stir(build_model())
+    assert results(model, vectors(6), guidance=4.0) != results(model, vectors(6))
+
+
+def test_the_condition_is_computed_once_and_logits_only_where_they_are_needed(build_model, stir, monkeypatch):
+    model = stir(build_model())
+    calls = {"condition": 0, "positions": []}
+    condition, logits = model.condition, model.logits
+
+    def count_condition(*arguments):
+        calls["condition"] += 1
+        return condition(*arguments)
+
+    def count_logits(hidden, where, canvas, said):
+        calls["positions"].append(int(where.sum()))
+        return logits(hidden, where, canvas, said)
+
+    monkeypatch.setattr(model, "condition", count_condition)
+    monkeypatch.setattr(model, "logits", count_logits)
+    steps_of(model, rows=3, strategy="sequential")
+    assert calls == {"condition": 1, "positions": [3] * 12}
+
+
+def test_logits_of_many_rows_are_computed_in_portions(build_model, stir, monkeypatch):
+    model = stir(build_model())
+    wanted = results(model, vectors(8), strategy="confidence")
+    largest = []
+    logits = model.logits
+    monkeypatch.setattr("unembed.decoding.canvases._POSITIONS_AT_ONCE", 10)
+    monkeypatch.setattr(
+        model, "logits", lambda h, where, *rest: largest.append(int(where.sum())) or logits(h, where, *rest)
+    )
+    assert results(model, vectors(8), strategy="confidence") == wanted
+    assert max(largest) < 10 + 12
+
+
+def test_gradients_are_not_switched_off_for_the_receiver(build_model, stir):
+    for _ in decode(stir(build_model()), NOISE, vectors(1), DecodingConfig()):
+        assert torch.is_grad_enabled()
