@@ -152,12 +152,15 @@ def tiny_store(tiny_store_master: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     """A folder with an inverter for the vectors of ``fake_encoder``; it has learnt nothing."""
+    import torch
+
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
     from unembed.config import ModelConfig, NoiseConfig
     from unembed.model import ConditionalMDLM
     from unembed.store import Store
 
     store = Store(tiny_store / "train")
+    torch.manual_seed(0)
     model = ConditionalMDLM.for_store(ModelConfig(layers=1, width=16, heads=2, feedforward=32), store.manifest)
     info = CheckpointInfo(
         encoder=store.manifest.encoder,

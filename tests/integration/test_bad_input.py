@@ -107,7 +107,11 @@ class TestInvert:
 
         return save
 
-    @pytest.mark.parametrize("shape", [(3, 15), (3, 16, 2), (15,), ()])
+    @pytest.mark.parametrize("shape", [(3, 16, 2), ()])
+    def test_wrong_shape(self, fails, tiny_checkpoint, vectors, shape):
+        fails("invert", vectors(np.ones(shape)), "-m", tiny_checkpoint, problem=f"has the shape {shape}", remedy="(n, d)")
+
+    @pytest.mark.parametrize("shape", [(3, 15), (15,)])
     def test_wrong_dimension(self, fails, tiny_checkpoint, vectors, shape):
         path = vectors(np.ones(shape))
         fails("invert", path, "-m", tiny_checkpoint, problem="reads 16 numbers each", remedy="trained for fake")
@@ -129,7 +133,7 @@ class TestInvert:
 
     def test_missing_vectors(self, fails, tiny_checkpoint, tmp_path):
         path = tmp_path / "nowhere.npy"
-        fails("invert", path, "-m", tiny_checkpoint, problem="nowhere.npy", remedy="Give a .npy file")
+        fails("invert", path, "-m", tiny_checkpoint, problem="no file", remedy="Check the path")
 
     def test_pickled_objects(self, fails, tiny_checkpoint, vectors):
         path = vectors(np.array([{"a": 1}], dtype=object))

@@ -99,8 +99,8 @@ def test_the_command_line_goes_from_text_to_an_inverter_that_loads(corpus):
     done = json.loads(unembed("train", recipe, "-o", "run", "--resume", "--json", cwd=corpus))
     assert (done["ended"], done["step"]) == ("finished", 6)
     answer = json.loads(unembed("invert", "Anna sent the password.", "-m", "run/latest", "--json", cwd=corpus))
-    assert answer[0]["original"] == "Anna sent the password."
-    assert answer[0]["tokens"]
+    assert answer["original"] == "Anna sent the password."
+    assert answer["tokens"]
 
 
 def test_two_processes_train_together_and_leave_one_inverter(corpus):
