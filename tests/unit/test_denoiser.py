@@ -147,7 +147,7 @@ def test_a_condition_computed_once_serves_every_pass_and_any_part_of_the_batch(b
     rows = torch.tensor([3, 1])
     whole = model.hidden(canvas, condition)
     assert_close(model.hidden(canvas[rows], condition.rows(rows)), whole[rows], atol=1e-5, rtol=1e-4)
-    assert_close(model.condition(embeddings[rows]).prior, condition.rows(rows).prior, atol=1e-5, rtol=1e-4)
+    assert_close(model.condition(embeddings[rows]).offsets, condition.rows(rows).offsets, atol=1e-5, rtol=1e-4)
 
 
 def test_a_dropped_condition_is_the_same_for_all_vectors(build_model, stir):
@@ -155,7 +155,7 @@ def test_a_dropped_condition_is_the_same_for_all_vectors(build_model, stir):
     embeddings, _, _ = inputs(model)
     dropped = model.condition(embeddings, torch.ones(len(embeddings), dtype=torch.bool))
     assert_close(dropped.modulation.blocks, dropped.modulation.blocks[:1].expand_as(dropped.modulation.blocks))
-    assert_close(dropped.prior, dropped.prior[:1].expand_as(dropped.prior))
+    assert_close(dropped.offsets, dropped.offsets[:1].expand_as(dropped.offsets))
 
 
 def test_revealed_tokens_lose_some_of_their_prior(build_model, stir):
