@@ -27,6 +27,8 @@ def make_progress(*, disable: bool = False) -> Progress:
         console=Console(stderr=True),
         disable=disable,
         transient=True,
+        # Results go to stdout, wherever that is, while the bar is on stderr.
+        redirect_stdout=False,
     )
 
 

@@ -109,7 +109,9 @@ class TestInvert:
 
     @pytest.mark.parametrize("shape", [(3, 16, 2), ()])
     def test_wrong_shape(self, fails, tiny_checkpoint, vectors, shape):
-        fails("invert", vectors(np.ones(shape)), "-m", tiny_checkpoint, problem=f"has the shape {shape}", remedy="(n, d)")
+        fails(
+            "invert", vectors(np.ones(shape)), "-m", tiny_checkpoint, problem=f"has the shape {shape}", remedy="(n, d)"
+        )
 
     @pytest.mark.parametrize("shape", [(3, 15), (15,)])
     def test_wrong_dimension(self, fails, tiny_checkpoint, vectors, shape):

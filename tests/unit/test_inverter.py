@@ -126,6 +126,12 @@ def test_a_stream_of_vectors_is_inverted_in_order_and_as_it_comes(make_inverter)
     assert texts == [inversion.text for inversion in inverter.invert(vectors(6))]
 
 
+def test_a_bad_vector_in_a_stream_is_named_by_its_row_in_the_whole(make_inverter):
+    batches = [vectors(3), np.array([[1.0] * 16, [np.nan] * 16])]
+    with pytest.raises(VectorError, match=r"not finite \(rows 4\)"):
+        list(make_inverter().stream(batches))
+
+
 def test_a_fixed_canvas_takes_no_lengths(make_inverter):
     with pytest.raises(ConfigError, match="finds the length itself"):
         make_inverter(canvas="fixed").invert(vectors(1), lengths=[3])

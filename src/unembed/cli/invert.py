@@ -1,65 +1,308 @@
-"""``unembed invert``: texts or vectors in, recovered texts out."""
+"""``unembed invert``: texts or vectors in, recovered texts out. Knows how they are shown, not how they are found."""
 
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from unembed.cli.animation import Row
+    from unembed.cli.job import Batch, Job, Result, RoundTrip
+    from unembed.config import DecodingConfig
+    from unembed.connectors import VectorSource
+    from unembed.encoders import Encoder
+    from unembed.inverter import Inverter
+
+_STDIN = "-"
+# Vectors in hand at once, per batch: enough for hypotheses of one length to find one another.
+_BATCHES_AT_ONCE = 8
+# More vectors than this are not watched one by one.
+_ANIMATED_AT_MOST = 16
+
+
+class EngineName(StrEnum):
+    """What can run the denoiser."""
+
+    torch = "torch"
+    onnx = "onnx"
+
 
 def invert(
-    source: Annotated[list[str], typer.Argument(help="Texts (a round trip through the encoder), or one .npy file.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")],
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Texts (a round trip through the encoder); or one file of vectors: .npy, .npz, .csv, .tsv, .jsonl, "
+            ".parquet; or - for stdin, a vector per line.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or guided, with the encoder.",
+            show_default="confidence",
+        ),
+    ] = None,
+    guided: Annotated[bool, typer.Option("--guided", help="Short for --strategy guided.")] = False,
+    steps: Annotated[int | None, typer.Option(help="Passes at most, when blind.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of search at most, when guided.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of each text.", show_default="the inverter's guess")
+    ] = None,
+    guidance: Annotated[float | None, typer.Option(help="Strength of classifier-free guidance; 0 for none.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of the strategies that sample.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample among so many likeliest tokens; 0 for all.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same texts.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="The array, column or field that holds the vectors.", show_default="the one that can"),
+    ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Where the inverter's encoder lies, for the round trip: a folder or a hub id.",
+            help="Where the inverter's encoder lies, for round trips and --guided: a folder or a hub id.",
             show_default="the one that the inverter names",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Forward passes at most.")] = 8,
+    engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Hypotheses decoded together.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per text, one a line.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every pass as well.")] = False,
+    animation: Annotated[
+        bool, typer.Option("--animation/--no-animation", help="Show the denoising, in a terminal.")
+    ] = True,
 ) -> None:
     """Read the text back out of vectors.
 
     Example: unembed invert "Embeddings are not anonymous." --model work/run/best
     """
-    import numpy as np
-
-    from unembed.cli.output import show_json
-    from unembed.errors import VectorError
+    from unembed.cli.animation import Painter, make_console
+    from unembed.cli.job import Batch, Job
+    from unembed.cli.output import show_json_line
+    from unembed.errors import CheckpointError
     from unembed.inverter import Inverter
 
-    inverter = Inverter.from_pretrained(model, device=device)
-    if len(source) == 1 and source[0].endswith(".npy"):
-        try:
-            vectors = np.load(Path(source[0]), allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise VectorError(f"Cannot read {source[0]}: {error}.", "Give a .npy file of shape (n, d).") from error
-        if not isinstance(vectors, np.ndarray):
-            raise VectorError(f"{source[0]} is an archive of arrays.", "Save the one array with numpy.save.")
-        inversions = inverter.invert(vectors, steps=steps)
-        originals: list[str | None] = [None] * len(inversions)
-    else:
-        from unembed.encoders import load_encoder
-
-        described = inverter.info.encoder
-        on_hub = encoder is None and "/" in described.name
-        loaded = load_encoder(
-            encoder or described.name,
-            prompt=described.prompt,
-            revision=described.revision if on_hub else None,
-            device=device,
-        )
-        inversions = inverter.invert_text(source, loaded, steps=steps)
-        originals = list(source)
-    if as_json:
-        show_json(
-            [{"original": text, **asdict(inversion)} for text, inversion in zip(originals, inversions, strict=True)]
-        )
+    options = _decoding_options(
+        strategy,
+        guided=guided,
+        rounds=rounds,
+        candidates=candidates,
+        steps=steps,
+        guidance=guidance,
+        temperature=temperature,
+        top_k=top_k,
+        seed=seed,
+    )
+    given = _open(source or [], column, limit, _BATCHES_AT_ONCE * batch_size)
+    if model is None:
+        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
+    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
+    needs_encoder = isinstance(given, list) or options.strategy == "guided"
+    job = Job(
+        inverter,
+        options,
+        Painter(inverter.tokenizer, inverter.info.vocabulary),
+        encoder=_load_encoder(inverter, encoder, device) if needs_encoder else None,
+        length=_checked(length, inverter),
+        batch_size=batch_size,
+        trace=trace,
+    )
+    total = len(given) if isinstance(given, list) else given.rows
+    batches = job.embed(given) if isinstance(given, list) else (Batch(vectors) for vectors in given.batches)
+    console = make_console()
+    watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
+    if watched and total is not None and total <= _ANIMATED_AT_MOST:
+        _animate(job, batches, console)
         return
-    for text, inversion in zip(originals, inversions, strict=True):
-        if text is not None:
-            typer.echo(f"original   {text}")
-        typer.echo(f"recovered  {inversion.text}  ({inversion.confidence:.0%} sure, {inversion.passes} passes)")
+    with _progress(total) as advance:
+        for result in job.run(batches):
+            if as_json:
+                show_json_line(_record(result))
+            else:
+                _print(result)
+            advance()
+
+
+def _decoding_options(
+    strategy: str | None, *, guided: bool, rounds: int | None, candidates: int | None, **others: float | None
+) -> "DecodingConfig":
+    """Check what was asked for; what was not is left to the defaults of the configuration."""
+    from unembed.errors import ConfigError
+    from unembed.inverter import make_options
+
+    if guided and strategy not in (None, "guided"):
+        raise ConfigError(
+            f"--guided is short for --strategy guided, but --strategy is {strategy}.", "Give one of the two."
+        )
+    wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
+    search = {"rounds": rounds}
+    if wanted["strategy"] == "guided":
+        search["candidates"] = candidates
+    elif rounds is not None:
+        raise ConfigError("--rounds is for guided decoding.", "Add --guided, or say --steps instead.")
+    else:
+        wanted["candidates"] = candidates
+    wanted["guided"] = {name: value for name, value in search.items() if value is not None}
+    return make_options(None, {name: value for name, value in wanted.items() if value is not None})
+
+
+def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
+    """Tell texts from a file of vectors and from stdin."""
+    from unembed.connectors import read_vector_lines, read_vectors
+    from unembed.encoders.base import well_formed
+    from unembed.errors import VectorError
+
+    if not source and sys.stdin.isatty():
+        raise VectorError(
+            "There is nothing to invert.", "Give a text, a file of vectors, or vectors on stdin, one per line."
+        )
+    files = [name for name in source if name == _STDIN or _is_file(name)]
+    if source and not files:
+        return [well_formed(text) for text in source[:limit]]
+    if len(source) > 1:
+        raise VectorError(
+            f"{files[0]} stands for vectors, and it is not alone.", "Give texts, or one file of vectors by itself."
+        )
+    if source and source != [_STDIN]:
+        vectors = read_vectors(source[0], column=column, batch_rows=batch_rows)
+    else:
+        vectors = read_vector_lines(_stdin(), name="stdin", column=column, batch_rows=batch_rows)
+    return vectors if limit is None else vectors.first(limit)
+
+
+def _is_file(name: str) -> bool:
+    from unembed.connectors import is_vector_file
+
+    path = Path(name)
+    try:
+        return is_vector_file(path) or (bool(path.suffix) and path.is_file())
+    except OSError:  # a name too long: a text
+        return False
+
+
+def _stdin() -> Iterator[str]:
+    from unembed.errors import VectorError
+
+    try:
+        yield from sys.stdin
+    except UnicodeDecodeError as error:
+        raise VectorError(
+            "stdin is not text.", "Pipe in lines of numbers, or give a binary file by its name."
+        ) from error
+
+
+def _load_encoder(inverter: "Inverter", place: str | None, device: str) -> "Encoder":
+    from unembed.encoders import load_encoder
+
+    described = inverter.info.encoder
+    on_hub = place is None and "/" in described.name
+    encoder = load_encoder(
+        place or described.name,
+        prompt=described.prompt,
+        revision=described.revision if on_hub else None,
+        device=device,
+    )
+    inverter.check_encoder(encoder)
+    return encoder
+
+
+def _checked(length: int | None, inverter: "Inverter") -> int | None:
+    from unembed.errors import ConfigError
+
+    longest = inverter.info.model.canvas_length or 0
+    if length is not None and length > longest:
+        raise ConfigError(f"--length {length} is more than the {longest} tokens of this inverter.", "Give less.")
+    return length
+
+
+def _record(result: "Result") -> dict[str, Any]:
+    """Return a result as JSON has it."""
+    record: dict[str, Any] = {"row": result.row}
+    if result.trip:
+        record |= {"original": result.trip.original, "embedded": result.trip.embedded}
+    record |= asdict(result.inversion)
+    if result.trip:
+        record["comparison"] = result.measures
+    if result.trace:
+        record["trace"] = result.trace
+    return record
+
+
+def _print(result: "Result") -> None:
+    from rich.text import Text
+
+    from unembed.cli.animation import MASK
+
+    rows = _heading(result.trip)
+    several = any(one["candidate"] for one in result.trace)
+    for one in result.trace:
+        told = f"{one['mask_rate']:>4.0%} masked"
+        told += f"  hypothesis {one['candidate'] + 1}" if several else ""
+        told += f"  cosine {one['score']:.3f}" if one["encoder_calls"] else ""
+        canvas = " ".join(MASK if token is None else token for token in one["tokens"])
+        rows.append((f"pass {one['pass']}", Text(f"{told}  {canvas}")))
+    for label, text in [*rows, *_outcome(result, Text(result.inversion.text))]:
+        typer.echo(f"{label:<9}  {text.plain}")
+
+
+def _heading(trip: "RoundTrip | None") -> "list[Row]":
+    from rich.text import Text
+
+    if trip is None:
+        return []
+    rows = [("original", Text(trip.original))]
+    if trip.tokens_in_all > len(trip.ids):
+        note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
+        rows.append(("cut to", Text(trip.embedded + note)))
+    return rows
+
+
+def _outcome(result: "Result", text: "Text") -> "list[Row]":
+    from rich.text import Text
+
+    inversion, measures = result.inversion, result.measures
+    if inversion.encoder_calls:
+        note = f"cosine {inversion.score:.3f}, {inversion.encoder_calls:,} texts embedded"
+    else:
+        note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
+    rows = [("recovered", Text.assemble(text, f"  ({note})"))]
+    if measures:
+        exact = "exact" if measures["exact_match"] else "not exact"
+        told = f"token accuracy {measures['token_accuracy']:.0%}, token F1 {measures['token_f1']:.0%}"
+        rows.append(("compared", Text(f"{told}, {exact}, cosine {measures['cosine']:.3f}")))
+    return rows
+
+
+def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None:
+    from rich.text import Text
+
+    from unembed.cli.animation import Animation
+
+    for number, one in enumerate(single for batch in batches for single in batch.split()):
+        heading = _heading(one.trips[0]) if one.trips else [("vector", Text(str(number)))]
+        with Animation(console, job.painter, heading) as animation:
+            for result in job.run([one], animation.show):
+                text = job.painter.canvas(result.ids, result.inversion.confidences)
+                animation.end([*heading, *_outcome(result, text)])
+
+
+@contextmanager
+def _progress(total: int | None) -> "Iterator[Callable[[], None]]":
+    """Count results on stderr; where they come to a terminal themselves, they are progress enough."""
+    from unembed.progress import make_progress
+
+    with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:
+        task = progress.add_task("Inverting", total=total)
+        yield lambda: progress.advance(task)

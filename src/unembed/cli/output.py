@@ -14,6 +14,12 @@ def show_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
+def show_json_line(value: Any) -> None:
+    """Print a value as one line of JSON, at once: whoever reads a pipe need not wait for the rest."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
+
+
 def show_result(rows: Mapping[str, Mapping[str, Any]], *, title: str, as_json: bool) -> None:
     """Print named rows of the same columns, as JSON or as a table."""
     if as_json:

@@ -1,0 +1,143 @@
+"""Decoding in a terminal: the canvas pass by pass, its tokens coloured by confidence. Knows nothing of models."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from unembed.decoding import Step
+    from unembed.store import CanvasVocabulary
+
+SECONDS = 1.5
+"""What an animation adds to the time that decoding takes, at most."""
+MASK = "███"
+SHADES = ("red", "dark_orange", "yellow", "green_yellow", "green")
+"""From the least to the most confident fifth."""
+# Each pass waits for this share of the time that is left: many passes take no longer than few.
+_WAITING_SHARE = 1 / 8
+# What tokenizers write for the space before a word.
+_WORD_MARKS = "Ġ▁"
+# Characters at most between one token's piece of a text and the next one's.
+_BETWEEN_PIECES = 3
+
+Row = tuple[str, Text]
+"""A label, and what it is about."""
+
+
+def make_console() -> Console:
+    """Return the console of stdout; brackets and colons in a text are not markup."""
+    # Said outright: FORCE_COLOR would make a terminal of a pipe.
+    return Console(markup=False, emoji=False, highlight=False, force_terminal=sys.stdout.isatty())
+
+
+def grid(rows: Iterable[Row]) -> Table:
+    """Lay out labelled texts in two columns; long ones wrap within theirs."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True, min_width=len("recovered"))
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+class Painter:
+    """Turns canvases into coloured text."""
+
+    def __init__(self, tokenizer: "Tokenizer", vocabulary: "CanvasVocabulary") -> None:
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+
+    def tokens(self, canvas: Sequence[int]) -> list[str | None]:
+        """Name the tokens of a canvas; None where it is masked."""
+        own = {self.vocabulary.eos: "[EOS]", self.vocabulary.pad: "[PAD]", self.vocabulary.mask: None}
+        return [own[token] if token in own else self.tokenizer.id_to_token(token) or "" for token in canvas]
+
+    def canvas(self, canvas: Sequence[int], confidences: Sequence[float], changed: Sequence[bool] = ()) -> Text:
+        """Write a canvas as it reads, each token in the colour of its confidence, those just changed reversed."""
+        marks = changed or [False] * len(canvas)
+        styles = [f"{shade(sure)}{' reverse' if new else ''}" for sure, new in zip(confidences, marks, strict=True)]
+        parts = []
+        for kind, cells in groupby(zip(canvas, styles, strict=True), key=lambda cell: self._kind(cell[0])):
+            ids, colours = zip(*cells, strict=True)
+            if kind == "text":
+                parts.append(self._text(ids, colours))
+            else:
+                sign = MASK if kind == "masked" else "·"
+                parts.append(Text(" ".join([sign] * len(ids)), "bright_black"))
+        return Text(" ").join(parts)
+
+    def step(self, step: "Step") -> list[Row]:
+        """Write a pass: how far it is, and every hypothesis that it is about."""
+        told = [f"{float(step.mask_rate.mean()):.0%} masked"]
+        if int(step.encoder_calls.max()):
+            told.append(f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded")
+        rows = [(f"pass {int(step.passes.max())}", Text(", ".join(told) + "   less sure ").append(_legend()))]
+        canvases = zip(step.canvas.tolist(), step.confidence.tolist(), step.changed.tolist(), strict=True)
+        return rows + [("", self.canvas(*canvas)) for canvas in canvases]
+
+    def _kind(self, token: int) -> str:
+        return "masked" if token == self.vocabulary.mask else "text" if token < self.vocabulary.size else "end"
+
+    def _text(self, ids: Sequence[int], styles: Sequence[str]) -> Text:
+        text = Text(self.tokenizer.decode(list(ids)))
+        place = 0
+        for token, style in zip(self.tokens(ids), styles, strict=True):
+            piece = (token or "").removeprefix("##").lstrip(_WORD_MARKS)
+            start = text.plain.find(piece, place, place + len(piece) + _BETWEEN_PIECES)
+            # Not found: part of a character, which has no place of its own.
+            if piece and start >= 0:
+                place = start + len(piece)
+                text.stylize(style, start, place)
+        return text
+
+
+class Animation:
+    """Shows passes in place as they come, and leaves the last thing shown on the screen."""
+
+    def __init__(self, console: Console, painter: Painter, heading: Iterable[Row]) -> None:
+        self.painter = painter
+        self.heading = list(heading)
+        self._seconds_left = SECONDS
+        self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, step: "Step") -> None:
+        """Show a pass, long enough to be seen."""
+        self._update(grid([*self.heading, *self.painter.step(step)]))
+        pause = self._seconds_left * _WAITING_SHARE
+        self._seconds_left -= pause
+        time.sleep(pause)
+
+    def end(self, rows: Iterable[Row]) -> None:
+        """Show the result, which stays."""
+        self._update(grid(rows))
+
+    def _update(self, frame: RenderableType) -> None:
+        self._live.update(frame, refresh=True)
+
+
+def shade(confidence: float) -> str:
+    """Return the colour of a confidence."""
+    return SHADES[min(len(SHADES) - 1, int(confidence * len(SHADES)))]
+
+
+def _legend() -> Text:
+    return Text("").join(Text("■", colour) for colour in SHADES).append(" more sure", "")

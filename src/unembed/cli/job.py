@@ -1,0 +1,151 @@
+"""From texts or vectors to inversions and what they are compared by. Knows nothing of files, nor of how it is shown."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+    from unembed.cli.animation import Painter
+    from unembed.config import DecodingConfig
+    from unembed.decoding import Step
+    from unembed.encoders import Encoder
+    from unembed.inverter import Inversion, Inverter
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """A text, and the part of it that was embedded."""
+
+    original: str
+    embedded: str
+    ids: list[int]
+    """The embedded text's tokens."""
+    tokens_in_all: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Vectors that are inverted together."""
+
+    vectors: "np.ndarray"
+    trips: list[RoundTrip] = field(default_factory=list)
+    """What the vectors were made from; empty when vectors are all that there is."""
+
+    def split(self) -> "Iterator[Batch]":
+        """Yield each vector by itself."""
+        for row in range(len(self.vectors)):
+            yield Batch(self.vectors[row : row + 1], self.trips[row : row + 1])
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one vector."""
+
+    row: int
+    inversion: "Inversion"
+    ids: list[int]
+    """The recovered text's tokens."""
+    trip: RoundTrip | None
+    measures: dict[str, float]
+    """How the recovered text compares with the one that was embedded, if one was."""
+    trace: list[dict[str, Any]]
+    """Every pass, if they were asked for."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that decides how vectors are inverted."""
+
+    inverter: "Inverter"
+    options: "DecodingConfig"
+    painter: "Painter"
+    encoder: "Encoder | None"
+    length: int | None
+    batch_size: int
+    trace: bool
+
+    def embed(self, texts: list[str]) -> Iterator[Batch]:
+        """Make vectors of texts, of which more than a canvas holds is cut off."""
+        assert self.encoder is not None
+        longest = self.inverter.info.model.canvas_length or 0
+        trips = [_fit(text, self.inverter.tokenizer, longest) for text in texts]
+        yield Batch(self.encoder.encode([trip.embedded for trip in trips]), trips)
+
+    def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
+        """Invert batches; each result comes as soon as it and those before it are there."""
+        start = 0
+        for batch in batches:
+            found: dict[int, Inversion] = {}
+            tokens: dict[int, list[int]] = {}
+            traces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+            row = 0
+            for step in self.inverter.decode(
+                batch.vectors,
+                self.options,
+                lengths=None if self.length is None else [self.length] * len(batch.vectors),
+                encoder=self.encoder,
+                batch_size=self.batch_size,
+            ):
+                if watch:
+                    watch(step)
+                if self.trace:
+                    for place, number in enumerate(step.rows.tolist()):
+                        traces[number].append(_describe(step, place, self.painter))
+                found |= self.inverter.read(step, self.options)
+                for place in step.final.nonzero()[:, 0].tolist():
+                    ids = self.inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
+                    tokens[int(step.rows[place])] = ids
+                while row in found:
+                    trip = batch.trips[row] if batch.trips else None
+                    inversion, ids = found.pop(row), tokens.pop(row)
+                    measures = self._compare(inversion.text, ids, trip, batch.vectors[row]) if trip else {}
+                    yield Result(start + row, inversion, ids, trip, measures, traces.pop(row, []))
+                    row += 1
+            start += len(batch.vectors)
+
+    def _compare(self, text: str, ids: list[int], trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
+        import numpy as np
+
+        from unembed.evaluation import exact_match, token_accuracy, token_f1
+
+        assert self.encoder is not None
+        again = self.encoder.encode([text])[0]
+        norms = np.linalg.norm(again) * np.linalg.norm(vector)
+        return {
+            "token_accuracy": token_accuracy(ids, trip.ids),
+            "token_f1": token_f1(ids, trip.ids),
+            "exact_match": exact_match(ids, trip.ids),
+            "cosine": float(again @ vector / max(norms, 1e-12)),
+        }
+
+
+def _fit(text: str, tokenizer: "Tokenizer", longest: int) -> RoundTrip:
+    """Cut a text to what a canvas holds; a text that fits is embedded as it was typed."""
+    from unembed.errors import CorpusError
+    from unembed.store import fit_to_canvas
+
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    if 0 < len(ids) <= longest:
+        return RoundTrip(text, text, ids, len(ids))
+    cut_ids, cut_texts, _ = fit_to_canvas([text], tokenizer, longest)
+    if not cut_ids:
+        raise CorpusError(f"The text {text[:40]!r} has no tokens that can be embedded.", "Give another text.")
+    return RoundTrip(text, cut_texts[0], cut_ids[0], len(ids))
+
+
+def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:
+    """Return one hypothesis after one pass, as JSON has it."""
+    return {
+        "pass": int(step.passes[place]),
+        "candidate": int(step.candidate[place]),
+        "mask_rate": float(step.mask_rate[place]),
+        "tokens": painter.tokens(step.canvas[place].tolist()),
+        "changed": step.changed[place].nonzero()[:, 0].tolist(),
+        "confidences": step.confidence[place].tolist(),
+        "score": float(step.score[place]),
+        "encoder_calls": int(step.encoder_calls[place]),
+    }

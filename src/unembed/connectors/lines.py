@@ -1,0 +1,76 @@
+"""Vectors as lines of text: numbers, a JSON array, or a JSON object with one in it. Knows nothing of where they lie."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from unembed.connectors.source import VectorSource, batch_lines, choose_column
+from unembed.errors import VectorError
+
+_BETWEEN_NUMBERS = re.compile(r"[\s,;]+")
+_REMEDY = "Put one vector on each line: a JSON array, or numbers with commas or spaces between them."
+_LONGEST_SHOWN = 30
+
+
+def read_vector_lines(
+    lines: Iterable[str], *, name: str, column: str | None = None, batch_rows: int = 1024
+) -> VectorSource:
+    """Return the vectors that lines of text hold, one each; empty lines are passed over.
+
+    Args:
+        lines: ``[0.1, -0.2]``, ``0.1 -0.2``, ``0.1,-0.2`` or ``{"embedding": [0.1, -0.2]}``.
+        name: where they come from, for errors.
+        column: the field of an object that holds the vector; by default the only one that can, or one with a usual
+            name such as ``embedding``.
+        batch_rows: vectors per batch.
+    """
+    return VectorSource(name, None, batch_lines(_numbered(lines, name, column), name, batch_rows))
+
+
+def parse_numbers(text: str, where: str) -> list[float]:
+    """Return the numbers of a vector that is written as text, in brackets or without."""
+    inner = text.strip().removeprefix("[").removesuffix("]").strip(" \t\r\n,")
+    words = _BETWEEN_NUMBERS.split(inner) if inner else []
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        wrong = next(word for word in words if not is_number(word))
+        shown = wrong if len(wrong) <= _LONGEST_SHOWN else f"{wrong[: _LONGEST_SHOWN - 1]}…"
+        raise VectorError(f"{where}: '{shown}' is not a number.", _REMEDY) from None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbered(lines: Iterable[str], name: str, column: str | None) -> Iterator[tuple[int, list[float]]]:
+    for number, line in enumerate(lines, start=1):
+        if line.isspace() or not line:
+            continue
+        where = f"{name}, line {number}"
+        if not line.lstrip().startswith("{"):
+            yield number, parse_numbers(line, where)
+            continue
+        record = _record(line, where)
+        # Chosen once: a field that only looks like a vector in some later line must not be taken there.
+        column = choose_column([key for key in record if _is_vector(record[key])], column, record, where)
+        yield number, record[column]
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise VectorError(f"{where} is not JSON: {error}.", _REMEDY) from error
+    return record
+
+
+def _is_vector(value: Any) -> bool:
+    # bool is a kind of int, but no coordinate.
+    return isinstance(value, list) and bool(value) and all(type(number) in (int, float) for number in value)

@@ -1,0 +1,154 @@
+"""Vectors in tables: a column per number, or one column of lists."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from unembed.connectors.lines import is_number, parse_numbers
+from unembed.connectors.source import VectorSource, batch_lines, check_batch, choose_column
+from unembed.corpus.lines import read_lines
+from unembed.errors import VectorError, first_line, require_extra
+
+# Python's own limit of 128 KiB for a field of a .csv is below what a list of many numbers needs.
+_LONGEST_CSV_FIELD = 1 << 24
+# Columns of numbers that count or name rows; pandas leaves the first one's name empty.
+_NO_COORDINATES = {"", "id", "index", "unnamed: 0"}
+
+Rows = Iterator[tuple[int, list[str]]]
+
+
+def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+    """Read a ``.csv`` with commas and quotes."""
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CSV_FIELD))
+    rows = csv.reader(read_lines(path), strict=True)
+
+    def numbered() -> Rows:
+        try:
+            for row in rows:
+                yield rows.line_num, row
+        except csv.Error as error:
+            raise VectorError(
+                f"{path}, line {rows.line_num} is not CSV: {error}.", "A .jsonl file has no such trouble."
+            ) from error
+
+    return _read_table(numbered(), path, column, batch_rows)
+
+
+def read_tsv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+    """Read a ``.tsv``, where a quote is a character like any other."""
+    lines = (line.rstrip("\r\n") for line in read_lines(path))
+    numbered = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, start=1))
+    return _read_table(numbered, path, column, batch_rows)
+
+
+def read_parquet(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+    """Read a column of lists of numbers, of fixed size or not, from a Parquet file."""
+    require_extra("train", "pyarrow")
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            schema, count = file.schema_arrow, file.metadata.num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
+    kinds = pyarrow.types
+    lists = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+    holding = [
+        field.name
+        for field in schema
+        if any(is_kind(field.type) for is_kind in lists)
+        and (kinds.is_floating(field.type.value_type) or kinds.is_integer(field.type.value_type))
+    ]
+    name = choose_column(holding, column, schema.names, str(path))
+    return VectorSource(str(path), count, _read_lists(path, name, batch_rows))
+
+
+def _read_table(rows: Rows, path: Path, column: str | None, batch_rows: int) -> VectorSource:
+    return VectorSource(str(path), None, batch_lines(_vectors(rows, path, column), str(path), batch_rows))
+
+
+def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[tuple[int, list[float]]]:
+    header: list[str] | None = None
+    chosen: list[int] | None = None
+    for number, row in rows:
+        if not row:
+            continue
+        where = f"{path}, line {number}"
+        if header is None:
+            header = row if _is_header(row) else [str(place) for place in range(len(row))]
+            if header is row:
+                continue
+        if len(row) != len(header):
+            raise VectorError(
+                f"{where} has {len(row)} columns, where {len(header)} were expected.",
+                "Every row needs as many columns as the first; a list with commas in it needs quotes around it.",
+            )
+        # The first row with vectors decides which columns they are in.
+        chosen = chosen or _choose_columns(header, row, column, where)
+        cells = [(row[place], f"{where}, column '{header[place]}'") for place in chosen]
+        if _is_list(cells[0][0]):
+            yield number, parse_numbers(*cells[0])
+        else:
+            yield number, [_number(*cell) for cell in cells]
+
+
+def _is_header(row: list[str]) -> bool:
+    """Whether a first row names columns: it holds no numbers, or they only count, as pandas' names of columns do."""
+    values = [cell for cell in row if is_number(cell) or _is_list(cell)]
+    return values == [str(place) for place in range(len(values))]
+
+
+def _choose_columns(header: list[str], row: list[str], column: str | None, where: str) -> list[int]:
+    lists = [name for name, cell in zip(header, row, strict=True) if _is_list(cell)]
+    if column is not None or lists:
+        return [header.index(choose_column(lists, column, header, where))]
+    numbers = [
+        place
+        for place, (name, cell) in enumerate(zip(header, row, strict=True))
+        if is_number(cell) and name.strip().lower() not in _NO_COORDINATES
+    ]
+    if not numbers:
+        raise VectorError(
+            f"{where} holds no vector: no column is a number or a list of numbers.",
+            "Give one column per number, or one column that holds lists such as [0.1, -0.2].",
+        )
+    return numbers
+
+
+def _is_list(cell: str) -> bool:
+    return cell.lstrip().startswith("[")
+
+
+def _number(cell: str, where: str) -> float:
+    if not is_number(cell):
+        raise VectorError(f"{where}: '{cell}' is not a number.", "Fill in or remove this row.")
+    return float(cell)
+
+
+def _read_lists(path: Path, name: str, batch_rows: int) -> Iterator[np.ndarray]:
+    import pyarrow
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    start, width = 0, None
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=batch_rows, columns=[name]):
+                lists = batch.column(0)
+                # A missing list counts as empty.
+                sizes = pyarrow.compute.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+                width = width or int(sizes[0])
+                wrong = np.flatnonzero((sizes != width) | (sizes == 0))
+                if len(wrong):
+                    raise VectorError(
+                        f"{path}, row {start + wrong[0]}: '{name}' holds {sizes[wrong[0]]} numbers; row 0 has {width}.",
+                        "Every vector needs the same dimension.",
+                    )
+                values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+                yield check_batch(values, str(path), "row", range(start, start + len(values)))
+                start += len(values)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
