@@ -183,11 +183,11 @@ class GuidedConfig(_Section):
     """The blind strategy that makes the first hypotheses."""
     candidates: Positive = 4
     """First hypotheses per vector: the likeliest lengths."""
-    beam: Positive = 4
+    beam: Positive = 2
     """Hypotheses that a round goes on from."""
-    proposals: Positive = 24
+    proposals: Positive = 64
     """Changed hypotheses that a round embeds, per vector."""
-    rounds: Count = 30
+    rounds: Count = 20
     seconds: Annotated[float, Field(gt=0.0)] | None = None
     """Time budget per batch of vectors. With one, the result depends on the machine."""
     target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999

@@ -115,7 +115,7 @@ def test_it_does_not_depend_on_the_batch_and_repeats_itself(model, targets, orac
 
 def test_rounds_patience_target_and_time_each_end_it(model, targets, oracle):
     def rounds(**limits):
-        steps = search(model, targets[:1], oracle, **({"rounds": 9, "patience": 99} | limits))
+        steps = search(model, targets[:1], oracle, **({"rounds": 9, "patience": 99, "proposals": 8} | limits))
         return sum(bool(step.encoder_calls.sum()) for step in steps) - 1
 
     assert rounds() == 9

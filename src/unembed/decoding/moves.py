@@ -19,10 +19,11 @@ from unembed.model import NoiseSchedule
 # Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
 _STRIDE = 5
 _TOKENS = 6  # alternatives per position
-_INSERTIONS = 5
-_SPANS = 5
+_INSERTIONS = 4
+_SPANS = 3
 _LONGEST_SPAN = 4
-_REORDERINGS = 10
+_SPAN_EXCHANGES = 10
+_SHORTEST_TO_CUT = 4  # into four parts
 _CANVASES_AT_ONCE = 64
 _LOG_FLOOR = -15.0
 # What a nat of the denoiser's log-probability is worth beside the gradient's estimate of the gain in cosine.
@@ -148,26 +149,26 @@ class Proposer:
                 canvas = (*parent.ids[:start], *[self._mask] * room, *parent.ids[end:])
                 questions.append(_Question(row, canvas))
                 owners.append(parent)
-                search.passes += room
+                search.passes += 2
             parent.proposals["span"] = []
         for parent, ids in zip(owners, self._fill(questions), strict=True):
             parent.proposals["span"].append(ids)
 
     def _fill(self, questions: list[_Question]) -> list[Ids]:
-        """Fill all masks, the surest first, one per pass."""
-        canvases = [question.canvas for question in questions]
-        while True:
-            open_ones = [place for place, canvas in enumerate(canvases) if self._mask in canvas]
-            if not open_ones:
-                return canvases
-            answers = self._ask([_Question(questions[place].row, canvases[place]) for place in open_ones])
-            for place, scores in zip(open_ones, answers, strict=True):
-                masked = [position for position, token in enumerate(canvases[place]) if token == self._mask]
+        """Fill all masks in two passes: the surer half first, then the rest in view of it."""
+        for last in (False, True):
+            answers = self._ask(questions)
+            filled = []
+            for question, scores in zip(questions, answers, strict=True):
+                masked = [place for place, token in enumerate(question.canvas) if token == self._mask]
                 best = scores.max(1)
-                surest = int(best.values.argmax())
-                canvas = list(canvases[place])
-                canvas[masked[surest]] = int(best.indices[surest])
-                canvases[place] = tuple(canvas)
+                canvas = list(question.canvas)
+                surest = best.values.argsort(descending=True)[: None if last else -(-len(masked) // 2)].tolist()
+                for place in surest:
+                    canvas[masked[place]] = int(best.indices[place])
+                filled.append(_Question(question.row, tuple(canvas)))
+            questions = filled
+        return [question.canvas for question in questions]
 
     def _ask(self, questions: list[_Question]) -> list[Tensor]:
         """Return the log-probabilities at the masks of each canvas, (masks, outputs) on the CPU."""
@@ -208,19 +209,16 @@ def _deletions(parent: Hypothesis) -> list[Ids]:
 
 
 def _reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
-    """Exchange two neighbouring spans, or two tokens, at random places."""
-    found = []
-    for _ in range(_REORDERINGS if len(ids) > 1 else 0):
-        if random.random() < 0.5:
-            one, other = sorted(random.choice(len(ids), 2, replace=False).tolist())
-            changed = list(ids)
-            changed[one], changed[other] = changed[other], changed[one]
-            found.append(tuple(changed))
-        else:
-            cuts = sorted({0, len(ids), *random.integers(0, len(ids) + 1, 3).tolist()})
-            parts = [ids[start:end] for start, end in pairwise(cuts)]
-            place = int(random.integers(0, len(parts)))
-            if place + 1 < len(parts):
-                parts[place], parts[place + 1] = parts[place + 1], parts[place]
-            found.append(tuple(token for part in parts for token in part))
-    return found
+    """Exchange neighbours, move a token elsewhere, exchange two spans: in random order, the smallest changes last."""
+    places = range(len(ids))
+    neighbours = [(*ids[:place], ids[place + 1], ids[place], *ids[place + 2 :]) for place in places[:-1]]
+    moves = []
+    for place in places:
+        rest = ids[:place] + ids[place + 1 :]
+        moves += [(*rest[:to], ids[place], *rest[to:]) for to in places if abs(to - place) > 1]
+    spans = []
+    for _ in range(_SPAN_EXCHANGES if len(ids) > _SHORTEST_TO_CUT else 0):
+        cuts = [0, *sorted(random.choice(len(ids) - 1, 3, replace=False) + 1), len(ids)]
+        head, one, other, tail = (ids[start:end] for start, end in pairwise(cuts))
+        spans.append((*head, *other, *one, *tail))
+    return [kind[place] for kind in (spans, moves, neighbours) for place in random.permutation(len(kind)).tolist()]
