@@ -3,6 +3,7 @@ import json
 import huggingface_hub
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from unembed import Inverter
 from unembed.errors import CheckpointError
@@ -29,10 +30,29 @@ def test_a_folder_holds_four_files_and_nothing_that_runs_code(inverter, tmp_path
 
 def test_half_precision_halves_the_file(inverter, tmp_path):
     inverter.save_pretrained(tmp_path / "full")
-    inverter.save_pretrained(tmp_path / "half", torch.float16)
+    inverter.save_pretrained(tmp_path / "half", "float16")
     full, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half"))
     assert half < 0.6 * full
     assert Inverter.from_pretrained(tmp_path / "half").model.prior_scale.dtype == torch.float32
+
+
+@pytest.mark.parametrize("readout", ["none", "linear", "mlp"])
+def test_a_compact_file_holds_the_large_tables_in_8_bits_and_loads_as_nearly_the_same_model(
+    make_inverter, tmp_path, readout
+):
+    inverter = make_inverter(readout=readout)
+    with torch.no_grad():
+        inverter.model.denoiser.token_embedding.weight[3] = 0.0  # a row without a largest entry
+    inverter.save_pretrained(tmp_path / "it", "compact")
+    stored = load_file(tmp_path / "it" / "model.safetensors")
+    in_8_bits = {name for name, tensor in stored.items() if tensor.dtype == torch.int8}
+    table = {"none": set(), "linear": {"readout.linear.weight"}, "mlp": {"readout.out.weight"}}[readout]
+    assert in_8_bits == {"denoiser.token_embedding.weight"} | table
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu").model.state_dict()
+    for name, wanted in inverter.model.state_dict().items():
+        error = (loaded[name] - wanted).abs()
+        largest = wanted.abs().amax(-1, keepdim=True) if name in in_8_bits else wanted.abs()
+        assert (error <= 0.005 * largest + 1e-6).all(), name
 
 
 def test_saving_again_replaces_its_own_files_and_leaves_the_user_s(inverter, tmp_path):

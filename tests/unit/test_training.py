@@ -4,10 +4,11 @@ import signal
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from unembed.config import Recipe, parse
 from unembed.errors import ConfigError, StoreError, TrainingError
+from unembed.model.packing import pack
 from unembed.training import Hooks, train
 from unembed.training.log import read_metrics
 
@@ -263,3 +264,33 @@ def test_a_run_killed_before_its_first_save_keeps_its_readout(recipe, tmp_path):
     run(made, Hooks(on_stage=lambda label, *_: stages.append(label)), resume=True)
     assert not stages
     assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
+
+
+@pytest.mark.parametrize("precision", ["float32", "compact"])
+def test_a_readout_can_be_taken_over_from_an_inverter(recipe, tmp_path, precision):
+    readout = {"kind": "mlp", "bottleneck": 8, "steps": 0, "batch_size": 8}
+    first = recipe(model={"readout": readout | {"steps": 5}})
+    saved = {}
+
+    def export(folder, model, metrics):
+        save_file(pack(model.state_dict(), precision), tmp_path / "model.safetensors")
+        saved.update(model.state_dict())
+
+    run(first, Hooks(export=export))
+    stages = []
+
+    def second(folder, model, metrics):
+        for name in ("readout.hidden.weight", "readout.out.weight", "readout.base"):
+            assert torch.allclose(model.state_dict()[name], saved[name], rtol=0.01, atol=2e-3), name
+
+    made = recipe(
+        model={"readout": readout | {"start_from": tmp_path}}, training={"output": tmp_path / "second", "steps": 3}
+    )
+    run(made, Hooks(export=second, on_stage=lambda label, *_: stages.append(label)))
+    assert not stages, "it was fitted or trained again"
+
+
+def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
+    save_file({"readout.base": torch.zeros(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(ConfigError, match="not a linear one of the same shape(.|\n)*start_from"):
+        run(recipe(model={"readout": {"kind": "linear", "start_from": tmp_path}}))

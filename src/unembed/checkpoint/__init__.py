@@ -2,10 +2,12 @@
 
 from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, save_checkpoint
 from unembed.checkpoint.hub import fetch_checkpoint, push_checkpoint
+from unembed.model.packing import Precision
 
 __all__ = [
     "Checkpoint",
     "CheckpointInfo",
+    "Precision",
     "fetch_checkpoint",
     "load_checkpoint",
     "push_checkpoint",

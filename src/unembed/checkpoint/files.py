@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -18,6 +17,7 @@ from unembed.encoders import EncoderDescription
 from unembed.errors import CheckpointError
 from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
+from unembed.model.packing import Precision, pack, unpack
 from unembed.store import CanvasVocabulary, tokenizer_hash
 
 CONFIG_FILE = "config.json"
@@ -56,15 +56,13 @@ class Checkpoint:
     info: CheckpointInfo
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype = torch.float32) -> None:
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, precision: Precision = "float32") -> None:
     """Write a checkpoint folder, file by file, the weights last.
 
     Each file is replaced whole. A kill in between leaves weights that do not belong to their config, which loading
     notices; within a training run, where the config stays the same, it leaves a checkpoint that works.
     """
-    weights = {
-        name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()
-    }
+    weights = pack({name: part.detach().cpu() for name, part in checkpoint.model.state_dict().items()}, precision)
     facts = checkpoint.info.model_dump(mode="json")
     write_text(folder / CARD_FILE, model_card(facts, checkpoint.model))
     write_text(folder / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
@@ -89,8 +87,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         ) from error
     model = ConditionalMDLM(info.model, info.vocabulary)
     try:
-        weights = load_file(folder / WEIGHTS_FILE)
-        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+        model.load_state_dict(unpack(load_file(folder / WEIGHTS_FILE)))
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except (SafetensorError, OSError) as error:
         raise CheckpointError(

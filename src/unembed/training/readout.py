@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 from unembed.model.candidates import draw_candidates, most_frequent
+from unembed.model.packing import unpack
 from unembed.model.readout import bag_f1
 from unembed.store import Store
 from unembed.training.batches import close_canvas
@@ -69,10 +71,9 @@ def _take_over(model: ConditionalMDLM, folder: Path) -> None:
     """Copy the readout of an inverter."""
     own = model.readout.state_dict()
     try:
-        with safe_open(folder / "model.safetensors", framework="pt") as weights:
-            found = {name: weights.get_tensor(f"readout.{name}").to(part.dtype) for name, part in own.items()}
-        model.readout.load_state_dict(found)
-    except (OSError, SafetensorError, RuntimeError) as error:
+        weights = unpack(load_file(folder / "model.safetensors"))
+        model.readout.load_state_dict({name: weights[f"readout.{name}"] for name in own})
+    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
         raise ConfigError(
             f"The readout in {folder} is not a {model.config.readout.kind} one of the same shape: {first_line(error)}",
             "Let model.readout.start_from name an inverter with the same model.readout, or remove the key.",
