@@ -114,7 +114,7 @@ def invert(
         inverter,
         options,
         Painter(inverter.tokenizer, inverter.info.vocabulary),
-        encoder=_load_encoder(inverter, encoder, device) if needs_encoder else None,
+        encoder=load_encoder_for(inverter, encoder, device) if needs_encoder else None,
         length=_checked(length, inverter),
         batch_size=batch_size,
         trace=trace,
@@ -203,7 +203,8 @@ def _stdin() -> Iterator[str]:
         ) from error
 
 
-def _load_encoder(inverter: "Inverter", place: str | None, device: str) -> "Encoder":
+def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "Encoder":
+    """Load the encoder whose vectors an inverter reads, from ``place`` if it lies elsewhere than its name says."""
     from unembed.encoders import load_encoder
 
     described = inverter.info.encoder

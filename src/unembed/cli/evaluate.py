@@ -1,0 +1,194 @@
+"""``unembed evaluate``: how much inverters recover of given texts, as a report. Joins files, inverters and measures."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unembed.cli.invert import EngineName
+
+if TYPE_CHECKING:
+    from unembed.evaluation import Subject
+    from unembed.evaluation.bench import Tell
+    from unembed.evaluation.section import Section
+    from unembed.store import Store
+
+
+class ProtocolName(StrEnum):
+    """Which texts are taken, and whether they are cut."""
+
+    canvas = "canvas"
+    natural = "natural"
+    both = "both"
+
+
+def evaluate(
+    texts: Annotated[
+        list[str],
+        typer.Argument(help="Files of texts that the inverters have not seen: .txt (one a line), .jsonl, .csv, ..."),
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="An inverter: a folder or a hub id. Several are compared in Table 1."),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="A decoding strategy; the first is broken down.", show_default="all, confidence first"),
+    ] = None,
+    protocol: Annotated[
+        ProtocolName, typer.Option(help="canvas: texts cut to the canvas, as in the paper; natural: uncut; both.")
+    ] = ProtocolName.canvas,
+    limit: Annotated[int, typer.Option(min=1, help="Texts per file and protocol.")] = 300,
+    guided_limit: Annotated[int, typer.Option(min=1, help="Of these, texts that are decoded with the encoder.")] = 50,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="The training store, for the nearest-neighbour baseline and the token frequencies."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The training run of the first model, for its milestones and curves.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/evaluation"),
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the inverters' encoder lies: a folder or a hub id.",
+            show_default="the one that each inverter names",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the texts, of sampling, and of the bootstrap.")] = 0,
+    bootstrap: Annotated[int, typer.Option(min=1, help="Resamples behind each interval.")] = 1000,
+    engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
+) -> None:
+    """Measure how much of given texts comes back from their vectors; write tables, curves and examples.
+
+    Example: unembed evaluate held-out.txt --model work/run/best --store work/store --run work/run
+    """
+    from unembed.cli.output import show_json, show_result
+    from unembed.config import STRATEGIES, DecodingConfig
+    from unembed.corpus import read_texts
+    from unembed.errors import CheckpointError, ConfigError, did_you_mean, from_os_error, require_extra
+
+    strategies = tuple(dict.fromkeys(strategy or [DecodingConfig().strategy, *STRATEGIES]))
+    for name in strategies:
+        if name not in STRATEGIES:
+            raise ConfigError(f"There is no strategy '{name}'.", f"In --strategy, {did_you_mean(name, STRATEGIES)}")
+    if not model:
+        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
+    require_extra("eval", "sacrebleu", "matplotlib")
+    try:
+        output.mkdir(parents=True, exist_ok=True)  # sooner than after half an hour
+    except OSError as error:
+        raise from_os_error(error, f"making the folder {output}") from error
+    sources = {name: list(read_texts(source)) for name, source in zip(short_names(texts), texts, strict=True)}
+
+    from unembed.evaluation import Settings, load_language_model, to_json, write_report
+    from unembed.evaluation import evaluate as measure
+    from unembed.evaluation.texts import PROTOCOLS
+
+    subjects = _load(model, short_names(model, parts=2), encoder, engine, device)
+    settings = Settings(
+        strategies=strategies,
+        protocols=tuple(one for one in PROTOCOLS if protocol in (one, ProtocolName.both)),
+        limit=limit,
+        guided_limit=guided_limit,
+        seed=seed,
+        resamples=bootstrap,
+    )
+    with _progress() as tell:
+        report, timing = measure(
+            subjects,
+            sources,
+            settings,
+            store=_open_store(store) if store else None,
+            milestones=_load_milestones(run, subjects[0], device) if run else (),
+            language_model=load_language_model(),
+            tell=tell,
+        )
+        inputs = {"texts": texts, "models": model, "store": store and str(store), "run": run and str(run)}
+        write_report(output, report, timing, run=run, inputs=inputs)
+    if as_json:
+        show_json(to_json(report))
+    else:
+        for section in report.sections:
+            title = f"{section.texts}, protocol {section.protocol} (intervals and all other tables are in the report)"
+            show_result(_summary(section), title=title, as_json=False)
+    typer.echo(f"Report: {output / 'report.md'}", err=True)
+
+
+def short_names(places: Sequence[str], *, parts: int = 1) -> list[str]:
+    """Return the ends of some paths, of ``parts`` parts or as many more as tell them apart."""
+    split = [Path(place).parts for place in places]
+    while len({part[-parts:] for part in split}) < len(set(split)):
+        parts += 1
+    return ["/".join(part[-parts:]).lstrip("/") for part in split]
+
+
+def _load(
+    places: Sequence[str], names: Sequence[str], encoder: str | None, engine: EngineName, device: str
+) -> "list[Subject]":
+    from unembed.cli.invert import load_encoder_for
+    from unembed.evaluation import Subject
+    from unembed.inverter import Inverter
+
+    subjects = []
+    for place, name in zip(places, names, strict=True):
+        inverter = Inverter.from_pretrained(place, device=device, engine=engine.value)
+        subjects.append(Subject(name, inverter, load_encoder_for(inverter, encoder, device)))
+    return subjects
+
+
+def _load_milestones(run: Path, first: "Subject", device: str) -> "list[Subject]":
+    from unembed.errors import ConfigError
+    from unembed.evaluation import Subject
+    from unembed.inverter import Inverter
+
+    if not run.is_dir():
+        raise ConfigError(f"There is no run in {run}.", "Give the training.output of a recipe that was trained.")
+    folders = sorted(run.glob("milestone-*"))
+    return [
+        Subject(one.name, Inverter.from_pretrained(one, device=device), first.encoder)  # kept by training: torch only
+        for one in folders
+    ]
+
+
+def _summary(section: "Section") -> dict[str, dict[str, Any]]:
+    """Return the table of strategies, as much of it as fits a terminal."""
+    table = section.table("strategies")
+    measures = ("token_accuracy", "token_f1", "exact_match", "cosine")
+    return {
+        f"{row.name}, {row.mode}": {"n": row.n} | {name: f"{row.figures[name].value:.3f}" for name in measures}
+        for row in (table.rows if table else [])
+        if row.figures.keys() >= {*measures}
+    }
+
+
+def _open_store(folder: Path) -> "Store":
+    from unembed.store import Store
+
+    return Store(folder / "train" if (folder / "train").is_dir() else folder)
+
+
+@contextmanager
+def _progress() -> "Iterator[Tell]":
+    """Yield what shows progress: a bar that begins anew with each thing done, or a line each where no one watches."""
+    from unembed.progress import make_progress
+
+    with make_progress() as progress:
+        task = progress.add_task("Loading", total=None)
+        current = ""
+
+        def tell(label: str, done: int, total: int) -> None:
+            nonlocal current
+            if label != current:
+                current = label
+                progress.reset(task, description=label, total=total)
+                if not progress.console.is_terminal:
+                    typer.echo(label, err=True)
+            progress.advance(task, done)
+
+        yield tell

@@ -1,0 +1,93 @@
+"""What an inversion must beat: random tokens, the model without its vector, the nearest text of the training set."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unembed.checkpoint import CheckpointInfo
+from unembed.engine import Engine
+from unembed.errors import StoreError
+from unembed.store import CanvasVocabulary, Store
+
+# Rows of a store that are read at once: 50 MB of 384 numbers.
+_ROWS_AT_ONCE = 1 << 15
+
+
+def random_tokens(lengths: Sequence[int], vocabulary: CanvasVocabulary, seed: int) -> list[list[int]]:
+    """Draw texts of given lengths, every token that a text may have as likely as any other."""
+    allowed = np.setdiff1d(np.arange(vocabulary.size), vocabulary.special)
+    random = np.random.default_rng(seed)
+    return [random.choice(allowed, length).tolist() for length in lengths]
+
+
+class Unconditional:
+    """An :class:`~unembed.engine.Engine` that never sees the vector when it chooses tokens.
+
+    How long the text is, is still read off the vector: what the row of a table then lacks is what the vector says
+    about the words.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.config = engine.config
+        self.vocabulary = engine.vocabulary
+
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Any:
+        """Drop every vector."""
+        return self._engine.condition(
+            embeddings, torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
+        )
+
+    def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
+        """As the engine does."""
+        return self._engine.hidden(canvas, condition, time, where)
+
+    def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
+        """As the engine does."""
+        return self._engine.logits(hidden, where, canvas, condition)
+
+    def length_logits(self, embeddings: Tensor) -> Tensor:
+        """As the engine does."""
+        return self._engine.length_logits(embeddings)
+
+
+def check_store(store: Store, info: CheckpointInfo) -> None:
+    """Refuse a store whose vectors or tokens are not those of the inverter."""
+    ours, theirs = info.encoder, store.manifest.encoder
+    if (theirs, store.manifest.tokenizer_hash) != (ours, info.tokenizer_hash):
+        raise StoreError(
+            f"The store in {store.folder} holds vectors of '{theirs.name}' (revision {theirs.revision}, prompt "
+            f"{theirs.prompt!r}); the inverter reads those of '{ours.name}' (revision {ours.revision}, prompt "
+            f"{ours.prompt!r}).",
+            "Give the store that the inverter was trained on, or leave out --store.",
+        )
+
+
+def nearest_neighbours(vectors: np.ndarray, store: Store, tell: Callable[[int], None]) -> list[list[int]]:
+    """Return the tokens of the store's text that is nearest to each vector by cosine; ``tell`` hears of rows read."""
+    targets = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    best = np.full(len(vectors), -np.inf, dtype=np.float32)
+    owner = np.zeros(len(vectors), dtype=np.int64)
+    for start in range(0, len(store), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
+        found = store.embeddings(rows)
+        cosines = targets @ (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)).T
+        place = cosines.argmax(1)
+        value = np.take_along_axis(cosines, place[:, None], 1)[:, 0]
+        owner = np.where(value > best, rows[place], owner)
+        best = np.maximum(best, value)
+        tell(len(rows))
+    return [ids[:length] for ids, length in zip(store.tokens(owner).tolist(), store.lengths[owner], strict=True)]
+
+
+def count_tokens(store: Store) -> np.ndarray:
+    """Return how often each token stands in a store."""
+    vocabulary = store.manifest.vocabulary
+    counts = np.zeros(vocabulary.total, dtype=np.int64)
+    for start in range(0, len(store), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
+        counts += np.bincount(store.tokens(rows).ravel(), minlength=vocabulary.total)
+    return counts[: vocabulary.size]

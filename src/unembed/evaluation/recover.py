@@ -1,0 +1,88 @@
+"""Runs an inverter over vectors and keeps what the measures need. Knows steps, no references."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unembed.config import DecodingConfig
+from unembed.decoding import Step
+from unembed.encoders import Encoder
+from unembed.inverter import Inverter
+
+BATCH_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Waypoint:
+    """A whole hypothesis on the way of a guided decoding."""
+
+    encoder_calls: int
+    """Texts embedded for it so far; 0 for a blind first hypothesis."""
+    score: float
+    ids: list[int]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was made of each of n vectors."""
+
+    ids: list[list[int]]
+    passes: list[int]
+    encoder_calls: list[int]
+    ways: list[list[Waypoint]] = field(default_factory=list)
+    """Of guided decodings only."""
+    seconds: float = 0.0
+    """Wall time for all of them."""
+
+    @classmethod
+    def without_model(cls, ids: list[list[int]]) -> "Recovered":
+        """Return texts that took no passes, as those of a baseline."""
+        return cls(ids, [0] * len(ids), [0] * len(ids))
+
+
+def recover(
+    inverter: Inverter,
+    vectors: np.ndarray,
+    options: DecodingConfig,
+    *,
+    encoder: Encoder,
+    lengths: Sequence[int] | None = None,
+    batch_size: int = BATCH_SIZE,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Recovered:
+    """Invert every vector; ``tell`` hears how many more are finished.
+
+    Args:
+        inverter: what inverts.
+        vectors: (n, d).
+        options: how.
+        encoder: for ``guided``; blind strategies never see it.
+        lengths: of the texts, where the protocol makes them known.
+        batch_size: hypotheses decoded together.
+        tell: called after each step.
+    """
+    guided = options.strategy == "guided"
+    ids: list[list[int]] = [[] for _ in vectors]
+    passes, calls = [0] * len(vectors), [0] * len(vectors)
+    ways: list[list[Waypoint]] = [[] for _ in vectors] if guided else []
+    begun = time.perf_counter()
+    for step in inverter.decode(
+        vectors, options, lengths=lengths, encoder=encoder if guided else None, batch_size=batch_size
+    ):
+        if guided:
+            _add_waypoints(ways, step, inverter)
+        places = step.final.nonzero()[:, 0].tolist()
+        for place in places:
+            row = int(step.rows[place])
+            ids[row] = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
+            passes[row], calls[row] = int(step.passes[place]), int(step.encoder_calls[place])
+        tell(len(places))
+    return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)
+
+
+def _add_waypoints(ways: list[list[Waypoint]], step: Step, inverter: Inverter) -> None:
+    for place in (step.mask_rate == 0.0).nonzero()[:, 0].tolist():
+        ids = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
+        ways[int(step.rows[place])].append(Waypoint(int(step.encoder_calls[place]), float(step.score[place]), ids))

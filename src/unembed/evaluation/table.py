@@ -1,0 +1,34 @@
+"""What every table and every curve of a report is made of. Knows no measure by name."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unembed.evaluation.bootstrap import Figure
+
+Mode = Literal["blind", "guided", "baseline", "teacher-forced"]
+"""``blind``: from the vector alone. ``guided``: with the encoder. ``baseline``: no inversion at all."""
+Fact = str | int | float
+
+
+@dataclass(frozen=True)
+class Row:
+    """Some figures of one thing that was measured, and facts about it."""
+
+    name: str
+    mode: Mode
+    n: int
+    """Texts."""
+    figures: dict[str, Figure] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that can be compared."""
+
+    key: str
+    title: str
+    note: str
+    rows: list[Row]
+    what: str = ""
+    """What the names of the rows are: the head of their column, the label of their axis."""
