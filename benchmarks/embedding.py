@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from measure import Result, finish, interleave, make_parser, spread
+from measure import Figure, Result, finish, interleave, make_parser, spread
 from texts import CANVAS_LENGTH, make_texts, real_lengths
 from unembed.corpus import read_texts
 from unembed.encoders import Encoder, load_encoder
@@ -75,10 +75,7 @@ def main() -> None:
             " size.",
             columns=["batch size", "plain, texts/s", "ours, texts/s", "ratio", "largest difference of the vectors"],
             rows=rows,
-            figure="Ours against plain, at the batch size where we gain least",
-            ratio=min(ratios),
-            target=TARGET,
-            at_least=True,
+            figures=[Figure("Ours against plain, at the batch size where we gain least", min(ratios), TARGET)],
             repetitions=options.repetitions,
             sizes={
                 "encoder": options.encoder,

@@ -13,6 +13,28 @@ from typing import Any
 
 
 @dataclass
+class Figure:
+    """A figure that has a target."""
+
+    name: str
+    value: float
+    target: float
+    at_least: bool = True
+    """Whether the target is a lower bound."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is reached."""
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    def verdict(self, *, quick: bool) -> str:
+        """Say the figure, its target, and whether it is met."""
+        bound = f"{'at least' if self.at_least else 'at most'} {self.target:g}"
+        judgement = "not judged in a smoke run" if quick else "met" if self.met else "missed"
+        return f"{self.name}: **{self.value:.2f}** (target {bound}: {judgement})"
+
+
+@dataclass
 class Result:
     """What one benchmark found; ``run.py`` turns it into a section of ``results.md``."""
 
@@ -21,12 +43,7 @@ class Result:
     """What is compared with what, in a sentence or two."""
     columns: list[str]
     rows: list[list[str]]
-    figure: str
-    """Name of the one ratio that has a target."""
-    ratio: float
-    target: float
-    at_least: bool
-    """Whether the target is a lower bound."""
+    figures: list[Figure]
     repetitions: int
     sizes: dict[str, Any]
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -34,17 +51,6 @@ class Result:
     notes: list[str] = field(default_factory=list)
     command: str = ""
     quick: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the ratio reaches the target."""
-        return self.ratio >= self.target if self.at_least else self.ratio <= self.target
-
-    def verdict(self) -> str:
-        """Say the ratio, its target, and whether it is met."""
-        bound = f"{'at least' if self.at_least else 'at most'} {self.target:g}"
-        judgement = "not judged in a smoke run" if self.quick else "met" if self.met else "missed"
-        return f"{self.figure}: **{self.ratio:.2f}** (target {bound}: {judgement})"
 
 
 def interleave(variants: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
@@ -86,13 +92,15 @@ def finish(result: Result, options: argparse.Namespace) -> None:
     result.command = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments])
     print(format_section(result))
     if options.json:
-        values = asdict(result) | {"met": result.met}
+        values = asdict(result) | {"met": all(figure.met for figure in result.figures)}
         options.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
 def format_section(result: Result) -> str:
     """Return a result as Markdown."""
-    lines = [f"## {result.title}", "", result.compared, "", result.verdict(), ""]
+    lines = [f"## {result.title}", "", result.compared, ""]
+    for figure in result.figures:
+        lines += [figure.verdict(quick=result.quick), ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (result.columns, ["---"] * len(result.columns), *result.rows)]
     lines += ["", *(f"- {note}" for note in result.notes)]
     sizes = ", ".join(f"{name} {value}" for name, value in result.sizes.items())

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from measure import Result, finish, make_parser
+from measure import Figure, Result, finish, make_parser
 from texts import make_texts
 
 TARGET = 1.1
@@ -92,10 +92,14 @@ def main() -> None:
                 ]
                 for count, group in runs.items()
             ],
-            figure="Peak of the long source against that of the short one",
-            ratio=peaks[long] / peaks[short],
-            target=TARGET,
-            at_least=False,
+            figures=[
+                Figure(
+                    "Peak of the long source against that of the short one",
+                    peaks[long] / peaks[short],
+                    TARGET,
+                    at_least=False,
+                )
+            ],
             repetitions=options.repetitions,
             sizes={
                 "lines": f"generated, {_SHORTEST} to {_LONGEST} common words (one token each)",

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from measure import Result, finish, interleave, make_parser, spread
+from measure import Figure, Result, finish, interleave, make_parser, spread
 from steps import OurStep, add_options, choose_batches, minilm_recipe, open_store
 
 TARGET = 0.6
@@ -179,10 +179,7 @@ def main() -> None:
                 ]
                 for name, label in names.items()
             ],
-            figure="Products against the whole step",
-            ratio=statistics.median(times["products"]) / whole,
-            target=TARGET,
-            at_least=True,
+            figures=[Figure("Products against the whole step", statistics.median(times["products"]) / whole, TARGET)],
             repetitions=options.repetitions,
             sizes=step.sizes() | {"products a round": len(recorder.products)},
             times=times,

@@ -18,12 +18,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from measure import Result, format_section
+from measure import Figure, Result, format_section
 
 FOLDER = Path(__file__).parent
-NAMES = ("training", "peak", "embedding", "memory")
+NAMES = ("training", "peak", "embedding", "memory", "decoding")
 _IDLE = 0.5
-_PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy")
+_PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy", "onnxruntime")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -80,8 +80,15 @@ def format_page(machine: dict[str, Any], results: dict[str, dict[str, Any]], *, 
     ]
     for values in results.values():
         fields = {key: value for key, value in values.items() if key in Result.__dataclass_fields__}
+        fields["figures"] = [Figure(**figure) for figure in fields["figures"]]
         lines.append(format_section(Result(**fields)))
     return "\n".join(lines)
+
+
+def _given(options: argparse.Namespace, *names: str) -> list[str]:
+    """Hand on those of these options that were given."""
+    values = {name: getattr(options, name) for name in names}
+    return [part for name, value in values.items() if value for part in (f"--{name}", value)]
 
 
 def main() -> None:
@@ -91,17 +98,18 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="folder of the results (default: benchmarks/; not with --quick)")
     parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES, help="run only these")
     parser.add_argument("--corpus", help="real text for the embedding benchmark, in place of its word list")
+    parser.add_argument("--model", help="a trained inverter for the decoding benchmark, in place of random weights")
+    parser.add_argument("--texts", help="the texts that this inverter is to recover")
     options = parser.parse_args()
-    quick, corpus = ["--quick"] * options.quick, ["--corpus", options.corpus] if options.corpus else []
+    quick = ["--quick"] * options.quick
+    own = {"embedding": _given(options, "corpus"), "decoding": _given(options, "model", "texts")}
     partial = options.quick or set(options.only) != set(NAMES)
     output = options.output or (Path(tempfile.gettempdir()) / "unembed-benchmarks" if partial else FOLDER)
     output.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
     machine = describe_machine() | {"command": f"`{command}`"}
     with tempfile.TemporaryDirectory() as folder:
-        results = {
-            name: run(name, Path(folder), *quick, *(corpus if name == "embedding" else [])) for name in options.only
-        }
+        results = {name: run(name, Path(folder), *quick, *own.get(name, [])) for name in options.only}
     (output / "results.md").write_text(format_page(machine, results, quick=options.quick), encoding="utf-8")
     facts = {"machine": machine, "quick": options.quick, "results": results}
     (output / "results.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

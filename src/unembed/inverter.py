@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from unembed.checkpoint import (
     Checkpoint,
     CheckpointInfo,
+    Precision,
     fetch_checkpoint,
     load_checkpoint,
     push_checkpoint,
@@ -21,7 +22,7 @@ from unembed.checkpoint import (
 )
 from unembed.config import DecodingConfig, parse
 from unembed.decoding import Step, TextOracle, decode
-from unembed.engine import Engine
+from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
 
@@ -78,21 +79,40 @@ class Inverter:
         name: str | Path,
         *,
         device: str = "auto",
+        engine: EngineName = "torch",
         revision: str | None = None,
         token: str | None = None,
         cache_dir: Path | None = None,
         local_files_only: bool = False,
     ) -> Self:
-        """Load an inverter from a folder or a hub id."""
+        """Load an inverter from a folder or a hub id.
+
+        Args:
+            name: the folder or the hub id.
+            device: ``auto`` takes a GPU where there is one.
+            engine: what runs the denoiser. ``onnx`` needs a folder that ``unembed export`` wrote, and runs on the CPU.
+            revision: of the hub repository; so are the others.
+            token: for private repositories.
+            cache_dir: where downloads are kept.
+            local_files_only: whether to use the local copy only.
+        """
         folder = fetch_checkpoint(
             str(name), revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
         )
         checkpoint = load_checkpoint(folder)
-        return cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info).to(device)
+        runner = load_engine(engine, folder, checkpoint.model)
+        if engine == "onnx":
+            if device not in ("auto", "cpu"):
+                raise ConfigError(f"The onnx engine runs on the CPU, not on '{device}'.", "Leave out the device.")
+            device = "cpu"
+        return cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner).to(device)
 
-    def save_pretrained(self, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:
-        """Write ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card."""
-        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), dtype)
+    def save_pretrained(self, folder: str | Path, precision: Precision = "float32") -> None:
+        """Write ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card.
+
+        ``precision="compact"`` stores float16, and the tables with a row per token in 8 bits; loading gives float32.
+        """
+        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision)
 
     def push_to_hub(
         self, name: str, *, private: bool = False, token: str | None = None, message: str = "Upload an inverter"
@@ -155,7 +175,7 @@ class Inverter:
         options = make_options(options, changes)
         done = 0
         for batch in batches:
-            vectors = check_vectors(batch, self.info)
+            vectors = check_vectors(batch, self.info, first_row=done)
             for start in range(0, len(vectors), _BATCHES_AT_ONCE * batch_size):
                 window = vectors[start : start + _BATCHES_AT_ONCE * batch_size]
                 wanted = None if lengths is None else lengths[done : done + len(window)]
@@ -273,13 +293,13 @@ class Inverter:
 def make_options(options: DecodingConfig | None, changes: dict[str, Any]) -> DecodingConfig:
     """Return options with some keys changed, all checked."""
     values = {} if options is None else options.model_dump()
-    return parse(DecodingConfig, values | changes, "The decoding options")
+    return parse(DecodingConfig, values | changes, "The decoding configuration")
 
 
 def check_vectors(
-    embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", info: CheckpointInfo
+    embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", info: CheckpointInfo, *, first_row: int = 0
 ) -> np.ndarray:
-    """Return vectors as float32 (n, d), or say what is wrong with them."""
+    """Return vectors as float32 (n, d), or say what is wrong with them; rows are counted from ``first_row``."""
     try:
         vectors = np.asarray(
             embeddings.detach().cpu().float() if isinstance(embeddings, torch.Tensor) else embeddings, dtype=np.float32
@@ -297,7 +317,7 @@ def check_vectors(
         )
     for what, bad in (("not finite", ~np.isfinite(vectors).all(1)), ("all zeros", ~vectors.any(1))):
         if bad.any():
-            rows = np.flatnonzero(bad)
+            rows = first_row + np.flatnonzero(bad)
             shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
             raise VectorError(
                 f"{len(rows)} of {len(vectors)} vectors are {what} (rows {shown}).", "Remove these rows and run again."

@@ -5,12 +5,58 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 
 
-def test_a_smoke_run_of_the_training_benchmarks_writes_its_page(tmp_path):
-    command = [sys.executable, str(RUN), "--quick", "--only", "training", "peak", "--output", str(tmp_path)]
+@pytest.mark.parametrize("names", [("training", "peak"), ("decoding",)], ids=" and ".join)
+def test_a_smoke_run_writes_its_page(tmp_path, names):
+    command = [sys.executable, str(RUN), "--quick", "--only", *names, "--output", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "A smoke run" in (tmp_path / "results.md").read_text()
-    assert set(json.loads((tmp_path / "results.json").read_text())["results"]) == {"training", "peak"}
+    results = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert set(results) == set(names)
+    assert all(result["figures"] for result in results.values())
+
+
+def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_texts(tmp_path, minilm):
+    from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
+    from unembed.config import ModelConfig, NoiseConfig
+    from unembed.model import ConditionalMDLM
+    from unembed.store import CanvasVocabulary, tokenizer_hash
+
+    vocabulary = CanvasVocabulary.of(minilm.tokenizer)
+    config = ModelConfig(
+        embedding_dim=384,
+        vocabulary_size=vocabulary.size,
+        canvas_length=6,
+        layers=1,
+        width=8,
+        heads=1,
+        feedforward=8,
+        readout={"kind": "none"},
+    )
+    info = CheckpointInfo(
+        encoder=minilm.description,
+        model=config,
+        noise=NoiseConfig(),
+        special_ids=vocabulary.special,
+        tokenizer_hash=tokenizer_hash(minilm.tokenizer),
+        training_rows=0,
+    )
+    save_checkpoint(tmp_path / "inverter", Checkpoint(ConditionalMDLM(config, vocabulary), minilm.tokenizer, info))
+    texts = ["the old man drinks tea at home.", "a bird sings in the tall tree.", "two dogs play in the deep snow."]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    place = tmp_path / "result.json"
+    command = [sys.executable, str(RUN.with_name("decoding.py")), "--quick", "--json", str(place)]
+    command += ["--model", str(tmp_path / "inverter"), "--texts", str(tmp_path / "texts.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(place.read_text())
+    assert result["columns"][-1] == "token accuracy"
+    assert any("lost by ONNX int8" in figure["name"] for figure in result["figures"])
+    assert "n = 3" in result["notes"][0]
+    by_name = {row[0]: row for row in result["rows"]}
+    assert by_name["sequential"][-2] == "100.0%"

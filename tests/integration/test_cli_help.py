@@ -8,14 +8,16 @@ import pytest
 
 import unembed
 
-COMMANDS = ["prepare", "embed", "train", "invert"]
+COMMANDS = ["prepare", "embed", "train", "invert", "evaluate"]
 
 
 def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["embed", "--help"], ["train", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["embed", "--help"], ["train", "--help"], ["evaluate", "--help"]]
+)
 def test_questions_about_itself_need_nothing_heavy(arguments):
     done = run(
         "import sys\n"

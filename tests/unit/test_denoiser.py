@@ -124,6 +124,24 @@ def test_logits_are_computed_at_the_asked_positions_only_and_are_those_of_the_de
     assert_close(model.logits(hidden, masked, canvas, condition), dense[masked])
 
 
+@pytest.mark.parametrize("prefix_tokens", [0, 2])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_the_last_block_may_leave_out_positions_that_do_not_matter(build_model, stir, variant, prefix_tokens):
+    model = stir(build_model(prefix_tokens=prefix_tokens, **variant))
+    embeddings, canvas, times = inputs(model)
+    condition = model.condition(embeddings)
+    whole = model.hidden(canvas, condition, times)
+    seen = []
+    model.denoiser.blocks[-1].feedforward_in.register_forward_hook(lambda _, given, __: seen.append(given[0].shape[1]))
+    even = torch.rand(canvas.shape).argsort(1) < 2
+    found = model.hidden(canvas, condition, times, even)
+    assert_close(found[even], whole[even])
+    assert not found[~even].any()
+    uneven = torch.arange(7) <= torch.arange(5)[:, None]
+    assert_close(model.hidden(canvas, condition, times, uneven)[uneven], whole[uneven])
+    assert seen == [2, 7 + prefix_tokens]
+
+
 @pytest.mark.parametrize("readout", ["none", "linear", "mlp"])
 def test_scoring_a_choice_of_tokens_gives_their_columns_but_for_a_constant_per_row(build_model, stir, readout):
     model = stir(build_model(readout=readout))

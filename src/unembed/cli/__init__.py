@@ -11,6 +11,8 @@ import typer
 
 from unembed._version import __version__
 from unembed.cli.embed import embed
+from unembed.cli.evaluate import evaluate
+from unembed.cli.export import export
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.train import train
@@ -42,7 +44,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert):
+for command in (prepare, embed, train, invert, evaluate, export):
     app.command()(command)
 
 

@@ -18,7 +18,7 @@ def adaptive(canvases: Canvases) -> Iterator[Step]:
     for number in range(steps):
         if not len(canvases):
             return
-        choice = canvases.guess(canvases.masked)
+        choice = canvases.guess(canvases.masked, with_entropy=True)
         entropy, order = choice.entropy.sort(dim=1, stable=True)
         joint = torch.where(entropy.isfinite(), entropy, 0.0).cumsum(1) - entropy
         remaining = canvases.masked.sum(1)

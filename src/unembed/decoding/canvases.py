@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,11 +78,12 @@ class Canvases:
         draws = np.stack([stream.random(self.length) for stream in self._streams])
         return torch.from_numpy(draws).to(self.canvas.device)
 
-    def guess(self, where: Tensor, *, sample: bool = False) -> Choice:
+    def guess(self, where: Tensor, *, sample: bool = False, with_entropy: bool = False) -> Choice:
         """Take one pass and choose a token at each position that ``where`` (B, T) marks.
 
         Returns:
-            (B, T) tensors: elsewhere the tokens are those of the canvas, the confidence -1 and the entropy infinite.
+            (B, T) tensors: elsewhere the tokens are those of the canvas, the confidence -1 and the entropy infinite
+            (everywhere, unless it is asked for).
         """
         self.passes += 1
         found = Choice(
@@ -90,9 +92,8 @@ class Canvases:
         draws = self.uniform() if sample else None
         for rows in self._portions(where):
             here, canvas = where[rows], self.canvas[rows]
-            chosen = choose(
-                self._logits(rows, here, canvas), None if draws is None else draws[rows][here], self.options
-            )
+            drawn = None if draws is None else draws[rows][here]
+            chosen = choose(self._logits(rows, here, canvas), drawn, self.options, with_entropy=with_entropy)
             places = torch.zeros_like(where)
             places[rows] = here
             for whole, part in zip(found, chosen, strict=True):
@@ -135,13 +136,17 @@ class Canvases:
 
     def _logits(self, rows: Tensor, where: Tensor, canvas: Tensor) -> Tensor:
         times = self.noise.time_of((canvas == self.engine.vocabulary.mask).float().mean(1))
-        condition = self._condition.rows(rows)
-        logits = self.engine.logits(self.engine.hidden(canvas, condition, times), where, canvas, condition)
+        condition = self._part(self._condition, rows)
+        logits = self.engine.logits(self.engine.hidden(canvas, condition, times, where), where, canvas, condition)
         if self._unconditional is None:
             return logits
-        condition = self._unconditional.rows(rows)
-        without = self.engine.logits(self.engine.hidden(canvas, condition, times), where, canvas, condition)
+        condition = self._part(self._unconditional, rows)
+        without = self.engine.logits(self.engine.hidden(canvas, condition, times, where), where, canvas, condition)
         return guide(logits, without, self.options.guidance)
+
+    def _part(self, condition: Any, rows: Tensor) -> Any:
+        """Return the condition of some rows, without a copy where that is all of them."""
+        return condition if len(rows) == len(self) else condition.rows(rows)
 
     def _portions(self, where: Tensor) -> list[Tensor]:
         """Split the rows that are asked about so that a portion's logits fit into memory, whatever the batch."""

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from unembed.config import DecodingConfig
 
+# Surprise, in nats, of a token that cannot be: its probability is 0 in float32, and 0 times this is 0.
+_IMPOSSIBLE = 1e4
+
 
 class Choice(NamedTuple):
     """One token for each of M positions."""
@@ -15,7 +18,7 @@ class Choice(NamedTuple):
     confidence: Tensor
     """Probability of the token under the model, whatever the temperature."""
     entropy: Tensor
-    """Of the model's distribution, in nats."""
+    """Of the model's distribution, in nats; infinite unless it was asked for."""
 
 
 def guide(logits: Tensor, unconditional: Tensor, strength: float) -> Tensor:
@@ -24,11 +27,14 @@ def guide(logits: Tensor, unconditional: Tensor, strength: float) -> Tensor:
     return logits + strength * difference
 
 
-def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig) -> Choice:
+def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig, *, with_entropy: bool = False) -> Choice:
     """Take the likeliest token of each row of logits (M, V), or the one that a uniform draw (M,) picks."""
     logits = logits.float()
     normaliser = logits.logsumexp(-1)
-    entropy = torch.special.entr((logits - normaliser[:, None]).exp_()).sum(-1)
+    entropy = torch.full_like(normaliser, torch.inf)
+    if with_entropy:  # twice as long as all the rest
+        surprise = normaliser[:, None] - logits
+        entropy = torch.linalg.vecdot(surprise.neg().exp_(), surprise.clamp_(max=_IMPOSSIBLE))
     if draws is None or options.temperature == 0.0:
         best = logits.max(-1)
         return Choice(best.indices, (best.values - normaliser).exp(), entropy)

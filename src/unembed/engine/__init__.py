@@ -1,5 +1,6 @@
 """What runs the denoiser: torch itself, or an exported graph. Decoding knows only the protocol."""
 
 from unembed.engine.base import Condition, Engine
+from unembed.engine.loading import ENGINES, EngineName, load_engine
 
-__all__ = ["Condition", "Engine"]
+__all__ = ["ENGINES", "Condition", "Engine", "EngineName", "load_engine"]

@@ -26,8 +26,8 @@ class Engine(Protocol):
         """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
         ...
 
-    def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None) -> Tensor:
-        """Run the transformer over canvases (B, T)."""
+    def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
+        """Run the transformer over canvases (B, T); ``where`` (B, T) may say which positions' states matter."""
         ...
 
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:

@@ -56,28 +56,37 @@ class Block(nn.Module):
             config.width, eps=1e-12 if self.post else 1e-6, elementwise_affine=self.post
         )
 
-    def forward(self, hidden: Tensor, modulation: Tensor) -> Tensor:
-        """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W)."""
+    def forward(self, hidden: Tensor, modulation: Tensor, asked: Tensor | None = None) -> Tensor:
+        """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W).
+
+        With ``asked`` (B, k), to (B, k, W): the states of these positions only, which still attend to all.
+        """
         parts = modulation.unsqueeze(2).unbind(1)  # each (B, 1, W)
         if self.gated:
             scale_a, shift_a, gate_a, scale_f, shift_f, gate_f = parts
         else:
             (scale_a, shift_a, scale_f, shift_f), gate_a, gate_f = parts, None, None
         if self.post:
-            hidden = modulate(self.attention_norm(self._add(hidden, self._attend(hidden), gate_a)), scale_a, shift_a)
+            update = self._attend(hidden, asked)
+            hidden = self.attention_norm(self._add(take(hidden, asked), update, gate_a))
+            hidden = modulate(hidden, scale_a, shift_a)
             return modulate(self.feedforward_norm(self._add(hidden, self._feed(hidden), gate_f)), scale_f, shift_f)
-        hidden = self._add(hidden, self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a)), gate_a)
+        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked)
+        hidden = self._add(take(hidden, asked), update, gate_a)
         return self._add(hidden, self._feed(modulate(self.feedforward_norm(hidden), scale_f, shift_f)), gate_f)
 
-    def _attend(self, hidden: Tensor) -> Tensor:
-        rows, positions, width = hidden.shape
-        joint = self.attention_in(hidden).view(rows, positions, 3, self.heads, width // self.heads)
-        query, key, value = joint.permute(2, 0, 3, 1, 4)
+    def _attend(self, hidden: Tensor, asked: Tensor | None = None) -> Tensor:
+        width = hidden.shape[-1]
+        if asked is None:
+            parts = self.attention_in(hidden).chunk(3, dim=-1)
+        else:
+            weight, bias = self.attention_in.weight, self.attention_in.bias
+            asking = F.linear(take(hidden, asked), weight[:width], bias[:width])
+            parts = (asking, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
+        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
         dropout = self.dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        return F.dropout(
-            self.attention_out(mixed.transpose(1, 2).reshape(rows, positions, width)), self.dropout, self.training
-        )
+        return F.dropout(self.attention_out(mixed.transpose(1, 2).flatten(2)), self.dropout, self.training)
 
     def _feed(self, hidden: Tensor) -> Tensor:
         return F.dropout(self.feedforward_out(F.gelu(self.feedforward_in(hidden))), self.dropout, self.training)
@@ -160,8 +169,10 @@ class Denoiser(nn.Module):
         prefix = self.prefix(c).view(rows, -1, self.config.width) if self.prefix else c.new_zeros(rows, 0, c.shape[-1])
         return Modulation(blocks, final, prefix)
 
-    def hidden(self, canvas: Tensor, modulation: Modulation, time: Tensor | None = None) -> Tensor:
-        """Return the hidden state of every position: (B, T) ids in, (B, T, W) out."""
+    def hidden(
+        self, canvas: Tensor, modulation: Modulation, time: Tensor | None = None, asked: Tensor | None = None
+    ) -> Tensor:
+        """Return the hidden state of every position, (B, T) ids in, (B, T, W) out; or of ``asked`` ones (B, k) only."""
         blocks, final, prefix = modulation
         if self.config.time_conditioning:
             if time is None:
@@ -171,21 +182,31 @@ class Denoiser(nn.Module):
         hidden = self._embed(canvas)
         if prefix.shape[1]:
             hidden = torch.cat([prefix.to(hidden.dtype), hidden], dim=1)
+        last = len(self.blocks) - 1
+        places = None if asked is None else asked + prefix.shape[1]
         for number, block in enumerate(self.blocks):
-            hidden = block(hidden, blocks[:, number])
+            # Only after the last block does nobody attend to the other positions any more.
+            hidden = block(hidden, blocks[:, number], places if number == last else None)
+        if asked is None:
+            hidden = hidden[:, prefix.shape[1] :]
         scale, shift = final.unsqueeze(2).unbind(1)
-        return modulate(self.final_norm(hidden[:, prefix.shape[1] :]), scale, shift)
+        return modulate(self.final_norm(hidden), scale, shift)
 
-    def head_parts(self, hidden: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what logits are made of: features (M, W), tied weights (C, W) and bias (C,) of all ids or a choice."""
-        features = self.head_norm(F.gelu(self.head(hidden)))
+    def features(self, hidden: Tensor) -> Tensor:
+        """Return what the tied weights are multiplied with: (M, W) in, (M, W) out."""
+        return self.head_norm(F.gelu(self.head(hidden)))  # type: ignore[no-any-return]
+
+    def tied_weight(self, tokens: Tensor | None = None) -> Tensor:
+        """Return the output weights (C, W) of all ids that the head scores, or of a choice."""
         weight = self.token_embedding.weight
         if self.config.canvas == "fixed":
             weight = torch.cat([weight, self.own_embedding.weight[:2]])
+        return weight if tokens is None else weight.index_select(0, tokens)
+
+    def bias(self, tokens: Tensor | None = None) -> Tensor:
+        """Return the output bias (C,) of all ids that the head scores, or of a choice: -inf where they are special."""
         bias = self.output_bias + self.forbidden
-        if tokens is not None:
-            weight, bias = weight.index_select(0, tokens), bias[tokens]
-        return features, weight, bias
+        return bias if tokens is None else bias[tokens]
 
     def _embed(self, canvas: Tensor) -> Tensor:
         positions = torch.arange(canvas.shape[1], device=canvas.device)
@@ -208,6 +229,11 @@ class Denoiser(nn.Module):
         joint = joint.view(len(joint), -1, self.config.width)
         blocks = joint[:, :-2].view(len(joint), self.config.layers, self.modulation_parts, self.config.width)
         return blocks, joint[:, -2:]
+
+
+def take(hidden: Tensor, asked: Tensor | None) -> Tensor:
+    """Return the states (B, T, W) of some positions (B, k): (B, k, W)."""
+    return hidden if asked is None else hidden.gather(1, asked[..., None].expand(-1, -1, hidden.shape[-1]))
 
 
 def modulate(normed: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ and ``logits``; what depends on the vector alone is computed once, in ``conditio
 from typing import NamedTuple, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unembed.config import ModelConfig
@@ -19,16 +18,16 @@ from unembed.store import CanvasVocabulary, Manifest
 
 
 class Condition(NamedTuple):
-    """What a batch of vectors says: the modulation for the transformer, and the vocabulary prior."""
+    """What a batch of vectors says: the modulation for the transformer, and what the logits start from."""
 
     modulation: Modulation
-    prior: Tensor
-    """(B, outputs) or (B, C), or (B, 1) zeros without a readout."""
+    offsets: Tensor
+    """(B, outputs) or (B, C): the scaled prior and the bias of each token, added to its product in every pass."""
     candidates: Candidates | None = None
 
     def rows(self, index: Tensor) -> "Condition":
         """Return the condition of some rows."""
-        return Condition(self.modulation.rows(index), self.prior[index], self.candidates)
+        return Condition(self.modulation.rows(index), self.offsets[index], self.candidates)
 
 
 class ConditionalMDLM(nn.Module):
@@ -71,12 +70,23 @@ class ConditionalMDLM(nn.Module):
             candidates: the tokens to be scored; all by default.
         """
         tokens = None if candidates is None else candidates.tokens
-        modulation = self.denoiser.condition(embeddings, dropped)
-        return Condition(modulation, self.readout(embeddings, dropped, tokens), candidates)
+        bias = self.denoiser.bias(tokens)
+        if candidates is not None:
+            bias = bias + candidates.correction
+        offsets = self.prior_scale * self.readout(embeddings, dropped, tokens) + bias
+        return Condition(self.denoiser.condition(embeddings, dropped), offsets, candidates)
 
-    def hidden(self, canvas: Tensor, condition: Condition, time: Tensor | None = None) -> Tensor:
-        """Run the transformer over a canvas: (B, T) ids to (B, T, W)."""
-        return self.denoiser.hidden(canvas, condition.modulation, time)
+    def hidden(
+        self, canvas: Tensor, condition: Condition, time: Tensor | None = None, where: Tensor | None = None
+    ) -> Tensor:
+        """Run the transformer over a canvas: (B, T) ids to (B, T, W).
+
+        ``where`` (B, T) may say which positions matter: if they are equally many in each row, the last block leaves
+        the others out, whose states are then zero.
+        """
+        asked = positions_asked(where)
+        hidden = self.denoiser.hidden(canvas, condition.modulation, time, asked)
+        return hidden if where is None or asked is None else put_back(hidden, where)
 
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Score tokens at the positions that ``where`` marks, and nowhere else.
@@ -90,18 +100,23 @@ class ConditionalMDLM(nn.Module):
         Returns:
             (M, outputs), or (M, C) for C candidates. [MASK] and special tokens cannot win: they have no score, or -inf.
         """
-        candidates = condition.candidates
-        tokens = None if candidates is None else candidates.tokens
-        features, weight, bias = self.denoiser.head_parts(hidden[where], tokens)
-        if candidates is not None:
-            bias = bias + candidates.correction
+        tokens = None if condition.candidates is None else condition.candidates.tokens
+        rows = where.nonzero()[:, 0]
+        # One pass over the (M, C) result: the offsets are where the product is accumulated.
+        offsets = condition.offsets if len(canvas) == 1 else condition.offsets.index_select(0, rows)
+        logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), self.denoiser.tied_weight(tokens).t())
+        return self.damp_(logits, rows, canvas, tokens)
+
+    def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Lower, in place, the logits (M, C) of tokens that stand on the canvas already; ``rows`` (M,) says on which.
+
+        Takes as long as there are positions, not tokens.
+        """
         if self.readout.config.kind == "none":
-            return F.linear(features, weight, bias)
+            return logits
         revealed, columns = self._columns(canvas, tokens)
-        offsets = self.prior_scale * condition.prior + bias
-        offsets = offsets.scatter_add(1, columns, -self.prior_damping * revealed.to(offsets.dtype))
-        # One pass over the (M, C) result: the prior is where the product is accumulated.
-        return torch.addmm(offsets.index_select(0, where.nonzero()[:, 0]), features, weight.t())
+        damping = (-self.prior_damping * revealed).to(logits.dtype)
+        return logits.scatter_add_(1, columns[rows], damping[rows])
 
     def _columns(self, canvas: Tensor, tokens: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return which positions show a token that is scored, and in which column (0 where none is)."""
@@ -122,6 +137,21 @@ class ConditionalMDLM(nn.Module):
     def for_store(cls, config: ModelConfig, manifest: Manifest) -> Self:
         """Build a model for a store, taking from its manifest what the config leaves open."""
         return cls(fit_config(config, manifest), manifest.vocabulary)
+
+
+def positions_asked(where: Tensor | None) -> Tensor | None:
+    """Return the positions that are marked in each row (B, k); None where that is all, or not equally many."""
+    if where is None or bool(where.all()):
+        return None
+    counts = where.sum(1)
+    return where.nonzero()[:, 1].view(len(where), int(counts[0])) if bool((counts == counts[0]).all()) else None
+
+
+def put_back(hidden: Tensor, where: Tensor) -> Tensor:
+    """Put the states of marked positions (B, k, W) where they belong: (B, T, W)."""
+    whole = hidden.new_zeros(*where.shape, hidden.shape[-1])
+    whole[where] = hidden.flatten(0, 1)
+    return whole
 
 
 def fit_config(config: ModelConfig, manifest: Manifest) -> ModelConfig:
