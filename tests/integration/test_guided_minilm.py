@@ -9,15 +9,15 @@ from unembed.encoders import SubstitutingEncoder
 @pytest.mark.parametrize(
     ("text", "changed", "position", "word"),
     [
-        ("the doctor gave the patient a new medicine.", "the doctor gave the table a new medicine.", 4, "patient"),
+        ("the doctor gave the patient a new medicine.", "the lawyer gave the patient a new medicine.", 1, "doctor"),
         ("my brother plays the violin in an orchestra.", "my brother plays the coffee in an orchestra.", 4, "violin"),
         ("snow fell on the mountain all night.", "snow fell on the computer all night.", 4, "mountain"),
     ],
 )
-def test_the_gradient_ranks_the_word_that_was_exchanged_in_the_first_hundredth(minilm, text, changed, position, word):
+def test_the_gradient_ranks_the_word_that_was_exchanged_among_the_first_thirty(minilm, text, changed, position, word):
     assert isinstance(minilm, SubstitutingEncoder)
-    ((tokens, gains),) = minilm.substitutions([changed], minilm.encode([text]), 300)
-    assert tokens.shape == gains.shape == (len(minilm.tokenizer.encode(changed, add_special_tokens=False).ids), 300)
+    ((tokens, gains),) = minilm.substitutions([changed], minilm.encode([text]), 30)
+    assert tokens.shape == gains.shape == (len(minilm.tokenizer.encode(changed, add_special_tokens=False).ids), 30)
     assert np.all(np.diff(gains, axis=1) <= 0)
     assert word in [minilm.tokenizer.id_to_token(int(token)) for token in tokens[position]]
 

@@ -183,7 +183,8 @@ class Proposer:
                 condition = self._condition.rows(torch.tensor([questions[number].row for number in part]))
                 masked = canvas == self._mask
                 times = self.noise.time_of(masked.float().mean(1))
-                logits = self.engine.logits(self.engine.hidden(canvas, condition, times), masked, canvas, condition)
+                hidden = self.engine.hidden(canvas, condition, times, masked)
+                logits = self.engine.logits(hidden, masked, canvas, condition)
                 scores = logits.float().log_softmax(-1).cpu()
                 answers |= dict(zip(part, torch.split(scores, masked.sum(1).tolist()), strict=True))
         return [answers[number] for number in range(len(questions))]
