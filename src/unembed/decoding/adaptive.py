@@ -5,7 +5,11 @@ from collections.abc import Iterator
 import torch
 
 from unembed.decoding.canvases import Canvases
+from unembed.decoding.sampling import repeated
 from unembed.decoding.step import Step
+
+# More than any entropy in nats.
+_LAST = 1e4
 
 
 def adaptive(canvases: Canvases) -> Iterator[Step]:
@@ -19,12 +23,15 @@ def adaptive(canvases: Canvases) -> Iterator[Step]:
         if not len(canvases):
             return
         choice = canvases.guess(canvases.masked, with_entropy=True)
-        entropy, order = choice.entropy.sort(dim=1, stable=True)
+        # What would be said twice waits: the next pass knows that it was said.
+        entropy = torch.where(repeated(choice), choice.entropy + _LAST, choice.entropy)
+        entropy, order = entropy.sort(dim=1, stable=True)
         joint = torch.where(entropy.isfinite(), entropy, 0.0).cumsum(1) - entropy
         remaining = canvases.masked.sum(1)
         due = -(-remaining // (steps - number))  # what must be revealed now for the rest to fit into the passes left
         places = torch.arange(canvases.length, device=order.device)
-        chosen = (joint <= canvases.options.entropy_bound) | (places < due[:, None])
+        sure = (joint <= canvases.options.entropy_bound) & (entropy < _LAST)
+        chosen = sure | (places < due[:, None])
         where = torch.zeros_like(canvases.masked).scatter_(1, order, chosen & entropy.isfinite())
         changed = canvases.reveal(where, choice)
         yield canvases.emit(changed, final=~canvases.masked.any(1))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from unembed.decoding.canvases import Canvases
+from unembed.decoding.sampling import repeated
 from unembed.decoding.step import Step
 
 
@@ -16,5 +17,7 @@ def confidence(canvases: Canvases) -> Iterator[Step]:
         # As many as bring the row to its share: the counts add up to the length whatever ``steps`` is.
         count = length * (number + 1) // passes - length * number // passes
         choice = canvases.guess(canvases.masked)
-        where = torch.zeros_like(canvases.masked).scatter_(1, choice.confidence.topk(count).indices, True)
+        # What would be said twice comes after all else: the next pass knows that it was said.
+        order = torch.where(repeated(choice), choice.confidence - 1.0, choice.confidence)
+        where = torch.zeros_like(canvases.masked).scatter_(1, order.topk(count).indices, True)
         yield canvases.emit(canvases.reveal(where, choice), final=number + 1 == passes)

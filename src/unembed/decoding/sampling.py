@@ -47,3 +47,16 @@ def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig, *, wit
     place = place.minimum(last)
     tokens = (place if kept is None else kept.indices.gather(1, place))[:, 0]
     return Choice(tokens, (logits.gather(1, tokens[:, None])[:, 0] - normaliser).exp(), entropy)
+
+
+def repeated(choice: Choice) -> Tensor:
+    """Mark (B, T) the positions whose token was also chosen, and more surely, at another position of the row.
+
+    Positions that are revealed in one pass do not know of one another, so they say the same word twice.
+    """
+    same = choice.tokens[:, :, None] == choice.tokens[:, None, :]
+    sureness, place = choice.confidence, torch.arange(choice.tokens.shape[1], device=choice.tokens.device)
+    surer = sureness[:, None, :] > sureness[:, :, None]
+    earlier = (sureness[:, None, :] == sureness[:, :, None]) & (place < place[:, None])
+    asked = sureness >= 0.0
+    return (same & (surer | earlier) & asked[:, None, :]).any(-1) & asked
