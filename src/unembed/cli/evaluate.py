@@ -42,7 +42,7 @@ def evaluate(
         ProtocolName, typer.Option(help="canvas: texts cut to the canvas, as in the paper; natural: uncut; both.")
     ] = ProtocolName.canvas,
     limit: Annotated[int, typer.Option(min=1, help="Texts per file and protocol.")] = 300,
-    guided_limit: Annotated[int, typer.Option(min=1, help="Of these, texts that are decoded with the encoder.")] = 50,
+    guided_limit: Annotated[int, typer.Option(min=1, help="Of these, texts that are decoded with the encoder.")] = 30,
     store: Annotated[
         Path | None,
         typer.Option(help="The training store, for the nearest-neighbour baseline and the token frequencies."),

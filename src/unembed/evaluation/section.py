@@ -39,7 +39,7 @@ class Settings:
     """The first one is broken down."""
     protocols: tuple[Protocol, ...] = ("canvas",)
     limit: int = 300
-    guided_limit: int = 50
+    guided_limit: int = 30
     seed: int = 0
     resamples: int = 1000
 
