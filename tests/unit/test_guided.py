@@ -160,6 +160,15 @@ class TestSearch:
         kinds = [attempt.kind for attempt in search.choose()]
         assert kinds.count("insert") > kinds.count("delete")
 
+    def test_no_proposal_is_lost_when_it_is_not_chosen(self):
+        search, parent = self.start(proposals=2, beam=1)
+        wanted = {kind: [(kind, place) for place in range(3)] for kind in ("delete", "insert", "span", "gradient")}
+        parent.proposals = {kind: list(texts) for kind, texts in wanted.items()}
+        chosen = []
+        while attempts := search.choose():
+            chosen += [(attempt.kind, attempt.ids) for attempt in attempts]
+        assert sorted(chosen) == sorted((kind, text) for kind, texts in wanted.items() for text in texts)
+
     def test_the_best_by_cosine_and_another_length_stay_in_the_beam(self):
         search, _ = self.start(beam=3, fluency=1.0)
         nearest = Hypothesis((4, 5, 6), 0.9, -50.0)

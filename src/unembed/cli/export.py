@@ -24,7 +24,7 @@ def export(
     ] = Precision.int8,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Export an inverter for ONNX Runtime, which runs it about twice as fast on a CPU.
+    """Export an inverter for ONNX Runtime, which runs it faster on a CPU.
 
     Example: unembed export work/run/best --output work/onnx; unembed invert ... --model work/onnx --engine onnx
     """

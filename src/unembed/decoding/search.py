@@ -95,6 +95,9 @@ class Search:
             attempts.append(attempt)
             taken[kind] += 1
             waiting[kind] = next(order[kind], None)
+        for kind, attempt in waiting.items():  # not this time: back to the top of its list
+            if attempt is not None and attempt.parent is not None:
+                attempt.parent.proposals[kind].append(attempt.ids)
         if not attempts:
             self._idle = self.config.patience
         return attempts
