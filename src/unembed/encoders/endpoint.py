@@ -56,6 +56,7 @@ class EndpointEncoder:
             prompt=prompt,
             pooling="unknown",
             normalised=bool(abs(np.linalg.norm(vector) - 1.0) < 1e-2),
+            truncate_dim=truncate_dim,
         )
 
     @property

