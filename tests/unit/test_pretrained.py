@@ -161,7 +161,7 @@ def test_an_encoder_with_other_heads_or_norms_is_refused(build_encoder_folder, b
 
 def test_an_architecture_of_another_layout_is_refused(build_model, tmp_path, tiny_tokenizer):
     """MPNet adds a bias for relative positions to its attention, which the denoiser has not."""
-    config = transformers.MPNetConfig(**SHAPE | {"vocab_size": tiny_tokenizer.get_vocab_size()})
+    config = transformers.MPNetConfig(**SHAPE | {"vocab_size": 300, "max_position_embeddings": 64})
     transformers.MPNetModel(config).save_pretrained(tmp_path)
     transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer, pad_token="[PAD]").save_pretrained(tmp_path)
     with pytest.raises(ConfigError, match="model_type is 'mpnet'"):

@@ -50,9 +50,7 @@ def unpack_granite(pack: Path, folder: Path) -> None:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(json.dumps(content, indent=2), encoding="utf-8")
     except (ValueError, KeyError, TypeError) as error:
-        raise EncoderError(
-            f"{pack} is not a model pack that can be read: {first_line(error)}", "Reinstall it."
-        ) from error
+        raise EncoderError(f"{pack} cannot be read: {first_line(error)}", "Reinstall its package.") from error
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 

@@ -272,7 +272,8 @@ def _without_weight_bars() -> Iterator[None]:
 def _prompt_of(model: SentenceTransformer, given: str | None) -> str | None:
     """Return what is put before a text: the prompt given, the model's one for documents, or its default one."""
     names = [*_DOCUMENT_PROMPTS, model.default_prompt_name]
-    default = next((model.prompts[name] for name in names if name in model.prompts), None)
+    # The library adds an empty prompt for documents to models that have none.
+    default = next((model.prompts[name] for name in names if model.prompts.get(name)), None)
     if given is None:
         return default or None
     return given if given or default else None

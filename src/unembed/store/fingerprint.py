@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 # A number that never moves must still be allowed to be rounded: its spread counts as this share of the usual one.
 _LEAST_SPREAD = 0.02
-# Mean squared deviation, in spreads, above which vectors are called strange: it is 1 for the texts of the store, and
-# was at most 1.2 for other texts, other languages included; for single vectors at most 1.5, hence the margin.
-_FARTHEST, _MARGIN = 1.5, 0.5
+# Mean squared deviation, in spreads, above which vectors are called strange. It is 1 for the texts of the store; single
+# vectors scatter more than means, hence the margin. benchmarks/fingerprints.py measures both sides of the limit.
+_FARTHEST, _MARGIN = 1.75, 0.5
 _NORM_TOLERANCE = 0.1  # rounding, to half precision say, stays well within it
 _SPREADS = 6.0
 
