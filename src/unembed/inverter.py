@@ -277,8 +277,8 @@ class Inverter:
             return
         self._warned = True
         logger.warning(
-            "These vectors do not look like those of %s, the encoder that this inverter was trained for: %s. If "
-            "another encoder made them, or they were changed since, the texts mean nothing.",
+            "These vectors do not look like those of %s that this inverter was trained on: %s. If another encoder "
+            "made them, or they were changed since, the texts mean nothing.",
             self.info.encoder.name,
             "; ".join(doubts),
         )

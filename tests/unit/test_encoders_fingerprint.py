@@ -68,6 +68,12 @@ def test_a_number_that_never_moves_must_not_move(fingerprint):
     assert known.doubts(vectors(20, seed=5)) != []
 
 
+def test_a_handful_of_vectors_is_not_enough_to_know_an_encoder_by():
+    known = Fingerprint.of([vectors(1)])
+    assert known is not None
+    assert known.doubts(vectors(20, mean=-MEAN)) == []
+
+
 class TestStoreAndInverter:
     def test_a_store_has_it_when_it_is_complete(self, tiny_store):
         store = Store(tiny_store / "train")

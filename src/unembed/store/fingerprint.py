@@ -17,6 +17,8 @@ _LEAST_SPREAD = 0.02
 _FARTHEST, _MARGIN = 1.75, 0.5
 _NORM_TOLERANCE = 0.1  # rounding, to half precision say, stays well within it
 _SPREADS = 6.0
+_ROUNDING = 1e-6
+_ENOUGH = 100  # rows; the spreads of fewer are guesswork
 
 
 class Fingerprint(BaseModel):
@@ -61,7 +63,7 @@ class Fingerprint(BaseModel):
     def distance(self, vectors: np.ndarray) -> float:
         """Return how far vectors (n, d) lie from the mean: their mean squared deviation, in spreads."""
         spread = np.asarray(self.spread)
-        spread = np.maximum(spread, _LEAST_SPREAD * float(np.median(spread)))
+        spread = np.maximum(spread, max(_LEAST_SPREAD * float(np.median(spread)), _ROUNDING))
         directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return float((((directions - np.asarray(self.mean)) / spread) ** 2).mean())
 
@@ -69,7 +71,7 @@ class Fingerprint(BaseModel):
         """Say why vectors (n, d), none of them zero, cannot be this encoder's; nothing where they may be."""
         found = doubtful_lengths(vectors, self.norm, self.norm_spread)
         distance, farthest = self.distance(vectors), _FARTHEST + _MARGIN / np.sqrt(len(vectors))
-        if distance > farthest:
+        if self.rows >= _ENOUGH and distance > farthest:
             found.append(
                 f"their numbers deviate from its means by {distance**0.5:.1f} times the usual, {farthest**0.5:.1f} "
                 "is the limit"
