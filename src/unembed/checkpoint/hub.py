@@ -22,7 +22,9 @@ def fetch_checkpoint(
     """Return the folder of a checkpoint: the packaged one, the path itself, or the local copy of a hub repository."""
     if name == DEFAULT:
         if not _PACKAGED.is_dir():
-            raise CheckpointError("This copy of unembed came without its inverter.", "Install it anew, or name another with --model.")
+            raise CheckpointError(
+                "This copy of unembed came without its inverter.", "Install it anew, or name another with --model."
+            )
         return _PACKAGED
     if Path(name).exists():
         return Path(name)
