@@ -129,6 +129,8 @@ class TrainingConfig(_Section):
     """The optimisation, its length, and what is saved and measured on the way."""
 
     output: Path = Path("work/run")
+    start_from: Path | None = None
+    """An inverter whose weights the run starts from; parts that it does not have start as they always do."""
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1

@@ -44,7 +44,7 @@ def invert(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -86,12 +86,11 @@ def invert(
 ) -> None:
     """Read the text back out of vectors.
 
-    Example: unembed invert "Embeddings are not anonymous." --model work/run/best
+    Example: unembed invert "Embeddings are not anonymous." --guided
     """
     from unembed.cli.animation import Painter, make_console
     from unembed.cli.job import Batch, Job
     from unembed.cli.output import show_json_line
-    from unembed.errors import CheckpointError
     from unembed.inverter import Inverter
 
     options = _decoding_options(
@@ -106,8 +105,6 @@ def invert(
         seed=seed,
     )
     given = _open(source or [], column, limit, _BATCHES_AT_ONCE * batch_size)
-    if model is None:
-        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
     inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
     needs_encoder = isinstance(given, list) or options.strategy == "guided"
     job = Job(

@@ -1,19 +1,26 @@
-"""Starts the denoiser as a copy of a pretrained encoder of the same width (the paper's future work).
+"""Starts a model from weights that exist: a pretrained encoder's (the paper's future work), or another inverter's.
 
 BERT and RoBERTa are the denoiser's own layout: with the modulation at zero it then computes what they compute. MPNet
 (relative positions) and ModernBERT (rotary positions, gated feed-forward, local attention) are not, and are refused.
 """
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from unembed.encoders import load_encoder
-from unembed.errors import ConfigError
+from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
+from unembed.model.packing import unpack
+
+logger = logging.getLogger(__name__)
 
 # At which position of the encoder a text begins: behind its first special token. RoBERTa counts from its padding's id.
 _BEGINNINGS = {"bert": lambda config: 1}
@@ -104,6 +111,34 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
     translated = words.mean(0).repeat(max(ours.values()) + 1, 1)
     translated[list(shared)] = words[list(shared.values())]
     return translated
+
+
+def initialise_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
+    """Copy all weights that an inverter has; what it lacks, because the model has more parts, stays as it started."""
+    try:
+        missing, unknown = model.load_state_dict(read_weights(folder), strict=False)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"The inverter in {folder} has another shape than the recipe's model: {first_line(error)}",
+            "Let training.start_from name an inverter with the same model section, or remove the key.",
+        ) from error
+    if unknown:
+        raise ConfigError(
+            f"The inverter in {folder} has parts that the recipe's model lacks: {', '.join(unknown[:3])}.",
+            "Let training.start_from name an inverter with the same model section, or remove the key.",
+        )
+    if missing:
+        logger.warning("New beside the weights of %s: %s.", folder, ", ".join(missing))
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of an inverter's folder, unpacked."""
+    try:
+        return unpack(load_file(folder / "model.safetensors"))
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(
+            f"{folder} holds no inverter: {first_line(error)}", "Name the folder of one, such as work/run/best."
+        ) from error
 
 
 def _copy(target: Tensor, source: Tensor, what: str) -> None:
