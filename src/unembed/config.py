@@ -102,6 +102,13 @@ class ModelConfig(_Section):
             raise ValueError("freeze_token_embeddings needs initialise_from: random embeddings must not be frozen")
         return self
 
+    def without_places(self) -> Self:
+        """Return the same model without the folders of this machine that training read from."""
+        changes: dict[str, Any] = {"readout": self.readout.model_copy(update={"start_from": None})}
+        if self.initialise_from and Path(self.initialise_from).is_dir():
+            changes["initialise_from"] = Path(self.initialise_from).resolve().name
+        return self.model_copy(update=changes)
+
 
 class NoiseConfig(_Section):
     """The forward process: how much is masked at time t, and how the loss weighs it."""
