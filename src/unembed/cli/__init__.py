@@ -15,6 +15,7 @@ from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
+from unembed.cli.serve import serve
 from unembed.cli.train import train
 from unembed.errors import UnembedError, from_os_error
 
@@ -44,7 +45,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, export):
+for command in (prepare, embed, train, invert, evaluate, serve, export):
     app.command()(command)
 
 
