@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from unembed._version import __version__
@@ -39,9 +40,11 @@ from unembed.server.schemas import (
     InvertRequest,
     ModelList,
     Problem,
+    Queued,
     QueueState,
     Result,
     Start,
+    StepShown,
     StreamProblem,
 )
 from unembed.server.settings import Settings
@@ -66,6 +69,12 @@ _WORK_PROBLEMS: dict[int | str, dict[str, Any]] = {
         "headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}},
     },
     504: {"model": Problem, "description": "Decoding took too long."},
+}
+# A stream's errors are no stream, which FastAPI would take them for.
+_STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {key: value for key, value in answer.items() if key != "model"}
+    | {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    for status, answer in _WORK_PROBLEMS.items()
 }
 
 
@@ -109,10 +118,12 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         "/api/invert/stream",
         tags=["invert"],
         dependencies=keyed,
-        responses=_WORK_PROBLEMS,
+        responses=_STREAM_PROBLEMS,
         response_class=EventSourceResponse,
     )
-    async def invert_and_stream(job: Annotated[Job, Depends(submitted)]) -> AsyncIterator[ServerSentEvent]:
+    async def invert_and_stream(
+        job: Annotated[Job, Depends(submitted)],
+    ) -> AsyncIterator[Queued | Start | StepShown | Result | StreamProblem]:
         """Invert a text or a vector, and tell every pass.
 
         Events: `queued` {position} while it waits, `start` with the vector, `step` after each pass, and in the end
@@ -120,10 +131,10 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         """
         try:
             async for name, event in follow(job, batcher, settings.wait_seconds):
-                yield ServerSentEvent(event=name, data=_start(job, event) if isinstance(event, Prepared) else event)
+                yield _event(name, _start(job, event) if isinstance(event, Prepared) else event)
         except UnembedError as error:
             problem = StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error))
-            yield ServerSentEvent(event="error", data=problem)
+            yield _event("error", problem)
 
     @app.post("/api/invert", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def invert(body: InvertRequest, request: Request) -> Result:
@@ -219,6 +230,11 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     return app
 
 
+def _event(name: str, data: BaseModel) -> Any:
+    """Name an event. The type is the data's, as far as the description is concerned."""
+    return ServerSentEvent(event=name, data=data)
+
+
 def _start(job: Job, prepared: Prepared) -> Start:
     return Start(
         model=job.model.name,
@@ -260,5 +276,7 @@ def _problem(status: int, message: str, remedy: str, headers: Any = None) -> JSO
 
 def _explain(detail: dict[str, Any]) -> str:
     """Say what is wrong where, without quoting the request."""
+    if detail["type"] == "json_invalid":
+        return "the body: expected JSON"
     place = ".".join(str(part) for part in detail["loc"][1:]) or "the body"
     return well_formed(f"{place[:200]}: {detail['msg'].removeprefix('Value error, ')}")

@@ -104,7 +104,8 @@ class Intake:
 def _checked(numbers: list[float], model: ServedModel) -> np.ndarray:
     """Return a vector that can be inverted, or say what is wrong with it."""
     info = model.inverter.info
-    norm = float(np.linalg.norm(np.asarray(numbers, dtype=np.float64)))
+    with np.errstate(over="ignore"):
+        norm = float(np.linalg.norm(np.asarray(numbers, dtype=np.float64)))
     expected = f"Expected {info.encoder.dim} finite numbers, not all zero: a vector of {info.encoder.name}."
     if len(numbers) != info.encoder.dim:
         raise VectorError(f"The vector has {len(numbers)} numbers, not {info.encoder.dim}.", expected)
