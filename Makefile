@@ -1,6 +1,7 @@
 # Everything happens in a local virtual environment; a fresh machine needs Python 3.11 and make only.
 #
 #   make demo    set up, train the tiny recipe on the sentences in examples/, and invert sentences with it
+#   make demo-web  set up and open the web demo, with the default inverter
 #   make test    set up and run the tests
 #   make lint    ruff and mypy
 #   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
@@ -12,13 +13,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo demo-web test browser lint format bench clean
 
 demo: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/pytest
+
+# The web page is tested in a real one. Whoever is not root installs it themselves, or sees those tests skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -qq --no-install-recommends chromium && exit; \
+	fi; \
+	echo "No Chromium here: the tests of the web page will be skipped."
 
 lint: $(READY)
 	$(BIN)/ruff check .

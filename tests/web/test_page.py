@@ -34,6 +34,10 @@ def strip(page) -> list[str]:
     return page.locator("#strip path").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
 
 
+def give_vector(page) -> None:
+    page.locator("label", has=page.locator("input[name=mode][value=vector]")).click()
+
+
 def open_method(page) -> None:
     page.click("#method > summary")
 
@@ -199,7 +203,7 @@ def test_a_defence_changes_the_vector_and_can_be_compared_with_none(page, finish
 def test_a_pasted_vector_gives_the_text_that_its_sentence_gives(page, vector, run):
     run(page, SENTENCE)
     from_sentence = tokens(page)
-    page.get_by_text("Raw vector").click()
+    give_vector(page)
     page.fill("#vector", json.dumps(vector))
     page.press("#vector", "Enter")
     expect(page.locator("#results h3")).to_have_text(["Recovered"])
@@ -228,7 +232,7 @@ def test_a_dropped_json_file_is_read(page, vector):
 
 
 def test_a_bad_vector_is_explained(page):
-    page.get_by_text("Raw vector").click()
+    give_vector(page)
     for given, message in {
         "": "no vector yet",
         "0.1, zebra, 0.3": "Number 2 of the vector is “zebra”",
@@ -256,7 +260,7 @@ def test_escape_cancels_and_frees_the_server(page, address):
     page.keyboard.press("Escape")
     expect(page.locator("#status")).to_have_text("Cancelled.")
     expect(page.locator("#run-label")).to_have_text("Read it back")
-    page.wait_for_function("fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
+    page.wait_for_function("() => fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
 
 
 def test_waiting_and_a_full_queue_are_told(page, finished):

@@ -52,6 +52,14 @@ export class Controls {
     return /** @type {HTMLInputElement} */ (this.form.elements.namedItem(name));
   }
 
+  /**
+   * @param {string} name of radio buttons
+   * @param {string} value
+   */
+  choose(name, value) {
+    this.input(name).value = value;
+  }
+
   get model() {
     const name = this.select("model").value;
     return /** @type {import("./types.js").Model} */ (this.catalogue.models.find((model) => model.name === name));
@@ -91,7 +99,7 @@ export class Controls {
     const defence = this.catalogue.defences.find((defence) => defence.kind === kind);
     if (!defence) return;
     const { label, explanation, low, high, unit } = defence;
-    const amount = `${Number((low + strength * (high - low)).toPrecision(3))} ${unit}`.trim();
+    const amount = quantity(low + strength * (high - low), unit);
     const adjustable = low !== high;
     find("strength-control", HTMLElement).hidden = !adjustable;
     this.offerUndefended(kind !== "none");
@@ -142,4 +150,12 @@ function fill(select, options, usual) {
   const chosen = select.value;
   select.replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));
   select.value = options.some(([value]) => value === chosen) ? chosen : usual;
+}
+
+/**
+ * @param {number} value
+ * @param {string} unit
+ */
+function quantity(value, unit) {
+  return unit.startsWith("of ") ? `${Math.round(100 * value)} % ${unit}` : `${Number(value.toPrecision(2))} ${unit}`.trim();
 }

@@ -31,8 +31,8 @@ export class Input {
   /** @param {"text" | "vector"} mode */
   setMode(mode) {
     this.mode = mode;
-    find("sentence", HTMLElement).hidden = find("dice", HTMLElement).hidden = mode !== "text";
-    find("numbers", HTMLElement).hidden = mode !== "vector";
+    for (const id of ["sentence", "dice", "about-sentence"]) find(id, HTMLElement).hidden = mode !== "text";
+    for (const id of ["numbers", "about-vector"]) find(id, HTMLElement).hidden = mode !== "vector";
   }
 
   /** @returns {import("./settings.js").Given} */

@@ -7,7 +7,7 @@ import { Input } from "./input.js";
 import { Lane } from "./lane.js";
 import { askForKey, clearComplaint, complain, onRetry, say } from "./notices.js";
 import { Problem } from "./problem.js";
-import { judge, showResults } from "./results.js";
+import { showResults } from "./results.js";
 import { applyFragment, defenceOf, readSettings, requestsFor, toFragment } from "./settings.js";
 import { offerSharing } from "./share.js";
 import { connectTransport } from "./transport.js";
@@ -20,6 +20,7 @@ const form = find("page", HTMLFormElement);
 const lanesNode = find("lanes", HTMLElement);
 const verdict = find("verdict", HTMLElement);
 const resultsNode = find("results", HTMLElement);
+const nudge = find("nudge", HTMLElement);
 const api = new Api(askForKey);
 
 /** @type {Controls} */
@@ -48,7 +49,8 @@ function showFrame(player) {
   revealed = true;
   showResults(verdict, resultsNode, results);
   markStale(false);
-  say(results.map(({ result }) => `Done. ${judge(result)}`)[0]);
+  nudge.hidden = !results.every(({ result }) => !result.encoder_calls && result.cosine !== null && !result.measures?.exact_match);
+  say(`Done. ${verdict.textContent}`);
 }
 
 /** @param {boolean} stale whether what stage four shows belongs to an earlier run */
@@ -252,6 +254,10 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && running) stop();
 });
 addEventListener("hashchange", applyAddress);
+find("nudge-guided", HTMLButtonElement).addEventListener("click", () => {
+  controls.choose("attacker", "guided");
+  run();
+});
 onRetry(start);
 offerSharing(fragment);
 start();

@@ -15,7 +15,9 @@ const KINDS = { same: "leaked", moved: "leaked, elsewhere in the sentence", lost
 export function showResults(verdict, grid, lanes) {
   const compared = lanes.length > 1;
   const reference = lanes[0].result.reference;
-  verdict.textContent = lanes.map(({ label, result }) => (compared ? `${label}: ${judge(result)}` : judge(result))).join(" ");
+  verdict.replaceChildren(
+    ...lanes.map(({ label, result }) => element("span", {}, compared ? `${capital(label)}: ${judge(result)} ` : capital(judge(result)))),
+  );
   grid.dataset.lanes = String(lanes.length);
   grid.replaceChildren(
     ...(reference ? [original(reference, compared ? null : lanes[0].result)] : []),
@@ -45,13 +47,13 @@ function original({ text, cut }, result) {
  * @param {Result} result
  * @returns {string} what happened, in a sentence
  */
-export function judge(result) {
+function judge(result) {
   const from = `${result.statistics.dimension} numbers`;
-  if (!result.reference) return `This is what ${from} say.`;
-  if (result.measures?.exact_match) return `The whole sentence came back from ${from}, word for word.`;
+  if (!result.reference) return `this is what ${from} say.`;
+  if (result.measures?.exact_match) return `the whole sentence came back from ${from}, word for word.`;
   const words = compareWords(result.reference.text, result.text)[0].filter((piece) => piece.kind !== "between");
   const leaked = words.filter((piece) => piece.kind !== "lost").length;
-  return `${leaked || "None"} of ${words.length} words came back from ${from}.`;
+  return `${leaked || "none"} of ${words.length} words came back from ${from}.`;
 }
 
 /**
@@ -109,6 +111,9 @@ function measures(result) {
     ),
   );
 }
+
+/** @param {string} word */
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
 /** @param {number} value */
 const share = (value) => `${(100 * value).toFixed(0)} %`;
