@@ -2,6 +2,8 @@
 
 import logging
 import socket
+import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +34,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 for any that is free.")] = 8080,
     public: Annotated[bool, typer.Option("--public", help="Allow an address that other machines can reach.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser, where there is one.")] = False,
     api_key: Annotated[
         str | None,
         typer.Option(envvar=_KEY_VARIABLE, help="Whoever asks must know it. Better set in the environment."),
@@ -96,9 +99,12 @@ def serve(
             timeout_graceful_shutdown=_LAST_SECONDS,
         )
     )
-    with listening:
-        shown = f"[{host}]" if ":" in host else host
-        typer.echo(f"unembed is at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)", err=True)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}"
+    typer.echo(f"unembed is at {address} (Ctrl-C ends it)", err=True)
+    if open_page:
+        webbrowser.open(address)  # it can connect already, and is answered as soon as the server runs
+    with listening, suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests have ended
         server.run(sockets=[listening])
 
 
