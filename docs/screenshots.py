@@ -24,7 +24,7 @@ def take(browser: Browser, address: str, screen: str, output: Path) -> None:
     context = browser.new_context(reduced_motion="reduce", **SCREENS[screen])
     page = context.new_page()
     page.goto(address)
-    page.wait_for_selector("#page[aria-busy=false] .verdict:not(.stale)", timeout=5 * MINUTES)
+    page.wait_for_selector("#page:not(.busy) .verdict:not(.stale)", timeout=5 * MINUTES)
     page.screenshot(path=output / f"web-{screen}.png", full_page=True)
     context.close()
 

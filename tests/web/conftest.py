@@ -66,9 +66,8 @@ def serve(inverter: Inverter, encoder) -> Iterator[Callable[..., str]]:
 
     running = []
 
-    def serve(**settings) -> str:
-        model = ServedModel("tiny", inverter, encoder)
-        app = make_app(Settings(workers=1, **settings), [model])
+    def serve(encoder=encoder, **settings) -> str:
+        app = make_app(Settings(workers=1, **settings), [ServedModel("tiny", inverter, encoder)])
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
@@ -142,6 +141,6 @@ def finished():
     """Waits until the result of the last run is shown."""
 
     def finished(page) -> None:
-        page.wait_for_selector("#page[aria-busy=false] .verdict:not(.stale)", state="attached")
+        page.wait_for_selector("#page:not(.busy) .verdict:not(.stale)", state="attached")
 
     return finished

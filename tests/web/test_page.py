@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -263,12 +264,21 @@ def test_escape_cancels_and_frees_the_server(page, address):
     page.wait_for_function("() => fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
 
 
-def test_waiting_and_a_full_queue_are_told(page, finished):
-    event = 'event: queued\ndata: {"position": 3}\n\n'
-    page.route("**/api/invert/stream", lambda route: route.fulfill(content_type="text/event-stream", body=event))
-    with page.expect_event("requestfinished"):
-        page.click("#run")
-    page.unroute("**/api/invert/stream")
+def test_the_place_in_the_queue_is_told(page, new_page, address, encoder, monkeypatch, finished):
+    release = threading.Event()
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda *given, **options: release.wait(20) and encode(*given, **options))
+    page.click("#run")
+    page.wait_for_function("() => fetch('/api/queue').then((answer) => answer.json()).then((queue) => queue.running)")
+    other = new_page(address)
+    other.goto(address)
+    expect(other.locator("#status")).to_have_text("Waiting: place 1 in the queue.")
+    release.set()
+    finished(page)
+    finished(other)
+
+
+def test_a_full_queue_is_explained_and_can_be_tried_again(page, finished):
     full = {"message": "256 vectors are waiting.", "remedy": "Try again in 5 seconds."}
     page.route("**/api/invert/stream", lambda route: route.fulfill(status=503, json=full))
     page.click("#run")
@@ -277,6 +287,27 @@ def test_waiting_and_a_full_queue_are_told(page, finished):
     page.click("#alert-retry")
     finished(page)
     expect(page.locator("#alert")).to_be_hidden()
+
+
+def test_without_the_encoder_the_page_takes_vectors_only(new_page, serve, vector):
+    address = serve(encoder=None)
+    page = new_page(address)
+    page.goto(address)
+    expect(page.locator("#status")).to_have_text("This server has no encoder: give it a vector.")
+    expect(page.locator("input[name=mode][value=text]")).to_be_disabled()
+    expect(page.locator("input[name=attacker][value=guided]")).to_be_disabled()
+    page.fill("#vector", json.dumps(vector))
+    page.press("#vector", "Enter")
+    expect(page.locator("#verdict")).to_have_text("This is what 16 numbers say.")
+    expect(page.locator("#nudge")).to_be_hidden()
+
+
+def test_a_blind_result_leads_on_to_the_search(page, finished):
+    page.click("#nudge-guided")
+    finished(page)
+    expect(page.locator("input[name=attacker][value=guided]")).to_be_checked()
+    expect(page.locator("#verdict")).to_contain_text("with the encoder’s help")
+    expect(page.locator("#nudge")).to_be_hidden()
 
 
 def test_the_page_goes_on_once_the_server_is_back(page, finished):
@@ -324,10 +355,10 @@ def test_a_shared_link_has_the_settings_but_no_text_unless_asked(page, new_page,
     assert other.input_value("[name=strategy]") == "euler"
 
 
-def test_a_link_with_nonsense_in_it_still_opens(new_page, address):
+def test_a_link_with_nonsense_in_it_still_opens(new_page, address, finished):
     page = new_page(address)
     page.goto(f"{address}/#strategy=magic&steps=none&example=9999&defence=wall&mode=%00&text=")
-    page.wait_for_selector(".token, #alert:not([hidden])")
+    finished(page)
 
 
 def test_dark_and_light(new_page, address, finished):

@@ -39,7 +39,7 @@ export class Controls {
     this.input("steps").max = String(catalogue.limits.steps);
     this.input("rounds").max = String(catalogue.limits.rounds);
     find("text", HTMLTextAreaElement).maxLength = catalogue.limits.text_characters;
-    this.offerStrategies();
+    this.adaptToModel();
   }
 
   /** @param {string} name */
@@ -52,26 +52,22 @@ export class Controls {
     return /** @type {HTMLInputElement} */ (this.form.elements.namedItem(name));
   }
 
-  /**
-   * @param {string} name of radio buttons
-   * @param {string} value
-   */
-  choose(name, value) {
-    this.input(name).value = value;
-  }
-
   get model() {
     const name = this.select("model").value;
     return /** @type {import("./types.js").Model} */ (this.catalogue.models.find((model) => model.name === name));
   }
 
-  /** What the chosen model can do. */
-  offerStrategies() {
-    const { strategies, guided } = this.model;
+  /** Offers what the chosen model can do. */
+  adaptToModel() {
+    const { name, encoder, parameters, dimension, strategies, guided } = this.model;
     const blind = strategies.filter((name) => name !== "guided");
     const offered = guided ? [...blind, "guided"] : blind;
     fill(this.select("strategy"), blind.map((name) => [name, name]), "confidence");
     fill(this.select("compare"), [["", "nothing"], ...offered.map((name) => [name, name]), [UNDEFENDED, "the undefended vector"]], "");
+    this.allow("attacker", "guided", guided);
+    this.allow("mode", "text", guided);
+    const millions = `${(parameters / 1e6).toFixed(parameters < 1e7 ? 1 : 0)} million parameters`;
+    find("model-note", HTMLElement).textContent = `Model ${name}, ${millions}, reads ${dimension}-dimensional vectors of ${encoder}.`;
   }
 
   /** @param {import("./settings.js").Settings} settings */
@@ -87,7 +83,6 @@ export class Controls {
     const versus = { "": "", [UNDEFENDED]: ", beside the undefended vector" }[settings.compare] ?? `, beside ${settings.compare}`;
     find("method-choice", HTMLElement).textContent = `${strategy}, ${length}${versus}`;
     this.refreshDefence(settings);
-    this.refreshModel();
   }
 
   suggestStrength() {
@@ -114,14 +109,6 @@ export class Controls {
     const option = [...compare.options].find((option) => option.value === UNDEFENDED);
     if (option) option.disabled = !defended;
     if (!defended && compare.value === UNDEFENDED) compare.value = "";
-  }
-
-  refreshModel() {
-    const { name, encoder, parameters, dimension, guided } = this.model;
-    const millions = `${(parameters / 1e6).toFixed(parameters < 1e7 ? 1 : 0)} million parameters`;
-    find("model-note", HTMLElement).textContent = `Model ${name}, ${millions}, reads ${dimension}-dimensional vectors of ${encoder}.`;
-    this.allow("attacker", "guided", guided);
-    this.allow("mode", "text", guided);
   }
 
   /**

@@ -33,9 +33,13 @@ let lanes = [];
 let running = null;
 /** @type {AbortController | null} */
 let previewing = null;
+/** @type {AbortController | null} */
+let knocking = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let pause;
 let revealed = false;
+/** @type {{text: string, model: string, vector: Promise<number[] | null>}} */
+let plain = { text: "", model: "", vector: Promise.resolve(null) };
 
 const player = connectTransport(showFrame);
 const input = new Input({ onTyping: previewSoon, onGiven: () => void run(), onProblem: complain });
@@ -107,7 +111,7 @@ async function follow(lane, place, settings, given, signal) {
       say("Reading…");
       lane.expect(data.length ?? data.reference?.tokens.length ?? 8);
       player.extend(1);
-      if (place === 0) await drawVector(data, settings, given, signal);
+      if (place === 0) drawVector(data, settings, given, signal);
     }
     if (event === "step") {
       lane.add(data);
@@ -124,11 +128,28 @@ async function follow(lane, place, settings, given, signal) {
  * @param {AbortSignal} signal
  */
 async function drawVector({ vector, statistics }, settings, given, signal) {
-  let before = null;
-  if (defenceOf(settings)) {
-    before = "vector" in given ? given.vector : (await api.encode({ ...given, model: settings.model }, signal)).vector;
+  showVector(vector, statistics, null);
+  if (!defenceOf(settings)) return;
+  const before = "vector" in given ? given.vector : await vectorOf(given.text, settings.model);
+  if (!signal.aborted) showVector(vector, statistics, before);
+}
+
+/**
+ * The vector of a sentence without any defence, remembered as long as the sentence stays.
+ *
+ * @param {string} text
+ * @param {string} model
+ * @returns {Promise<number[] | null>} null when it cannot be had: it is only drawn behind the other one
+ */
+function vectorOf(text, model) {
+  if (plain.text !== text || plain.model !== model) {
+    const vector = api.encode({ text, model }).then(
+      (answer) => answer.vector,
+      () => null,
+    );
+    plain = { text, model, vector };
   }
-  showVector(vector, statistics, before);
+  return plain.vector;
 }
 
 /** Redraws the vector while somebody types or moves the slider. Its errors can wait for the run. */
@@ -156,15 +177,14 @@ function previewSoon() {
 
 function cancel() {
   clearTimeout(pause);
-  previewing?.abort();
-  running?.abort();
+  for (const work of [previewing, knocking, running]) work?.abort();
   running = null;
 }
 
 /** @param {boolean} is */
 function busy(is) {
   form.classList.toggle("busy", is);
-  form.setAttribute("aria-busy", String(is));
+  lanesNode.setAttribute("aria-busy", String(is));
   find("run-label", HTMLElement).textContent = is ? "Cancel" : "Read it back";
   find("run-key", HTMLElement).textContent = is ? "Esc" : "Enter";
 }
@@ -174,9 +194,10 @@ async function fail(error) {
   complain(error);
   player.finish();
   if (!(error instanceof Problem && error.unreachable)) return;
+  const { signal } = (knocking = new AbortController());
   do await new Promise((resolve) => setTimeout(resolve, KNOCK_EVERY));
-  while (!(await api.alive()));
-  start();
+  while (!signal.aborted && !(await api.alive()));
+  if (!signal.aborted) start();
 }
 
 /** Makes labels, hints and the address say what is set. */
@@ -201,14 +222,16 @@ function fragment(withText) {
 /** Applies the address, and runs what it says, or the first example. */
 async function applyAddress() {
   const { text, example } = applyFragment(form, location.hash);
-  input.text.value = text ?? input.examples[example ?? 0]?.text ?? input.examples[0]?.text ?? "";
-  controls.offerStrategies();
+  input.text.value = text || (input.examples[example ?? 0] ?? input.examples[0]).text;
+  controls.adaptToModel();
   const { mode } = refresh();
   find("defend", HTMLDetailsElement).open ||= location.hash.includes("defence=");
   if (mode === "text") await run();
+  else say(controls.model.guided ? "" : "This server has no encoder: give it a vector.");
 }
 
 async function start() {
+  cancel();
   clearComplaint();
   if (controls) return run();
   say("Loading…");
@@ -232,7 +255,7 @@ form.addEventListener("submit", (event) => {
 form.addEventListener("change", (event) => {
   const field = event.target;
   if (!controls || !(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || !field.name) return;
-  if (field.name === "model") controls.offerStrategies();
+  if (field.name === "model") controls.adaptToModel();
   if (field.name === "defence") controls.suggestStrength();
   const { mode } = refresh();
   if (field.name === "mode" && !(mode === "vector" ? input.vector : input.text).value) return;
@@ -255,7 +278,7 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", applyAddress);
 find("nudge-guided", HTMLButtonElement).addEventListener("click", () => {
-  controls.choose("attacker", "guided");
+  controls.input("attacker").value = "guided";
   run();
 });
 onRetry(start);

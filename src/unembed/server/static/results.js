@@ -48,9 +48,9 @@ function original({ text, cut }, result) {
  * @returns {string} what happened, in a sentence
  */
 function judge(result) {
-  const from = `${result.statistics.dimension} numbers`;
+  const from = `${result.statistics.dimension} numbers${result.encoder_calls ? ", with the encoder’s help" : ""}`;
   if (!result.reference) return `this is what ${from} say.`;
-  if (result.measures?.exact_match) return `the whole sentence came back from ${from}, word for word.`;
+  if (result.measures?.exact_match) return `the whole sentence came back, word for word, from ${from}.`;
   const words = compareWords(result.reference.text, result.text)[0].filter((piece) => piece.kind !== "between");
   const leaked = words.filter((piece) => piece.kind !== "lost").length;
   return `${leaked || "none"} of ${words.length} words came back from ${from}.`;
