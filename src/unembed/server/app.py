@@ -28,7 +28,7 @@ from unembed.server.jobs import Job, Prepared
 from unembed.server.metrics import CONTENT_TYPE, Metrics
 from unembed.server.models import Models, ServedModel
 from unembed.server.problems import Refusal, status_of
-from unembed.server.protection import Protection
+from unembed.server.protection import Protection, problem
 from unembed.server.schemas import (
     BatchRequest,
     BatchResult,
@@ -133,8 +133,8 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
             async for name, event in follow(job, batcher, settings.wait_seconds):
                 yield _event(name, _start(job, event) if isinstance(event, Prepared) else event)
         except UnembedError as error:
-            problem = StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error))
-            yield _event("error", problem)
+            told = StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error))
+            yield _event("error", told)
 
     @app.post("/api/invert", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def invert(body: InvertRequest, request: Request) -> Result:
@@ -252,26 +252,22 @@ def _answer_errors(app: FastAPI) -> None:
     async def refused(_request: Request, error: UnembedError) -> JSONResponse:
         retry = error.retry_after if isinstance(error, Refusal) else None
         headers = None if retry is None else {"Retry-After": str(retry)}
-        return _problem(status_of(error), error.problem, error.remedy, headers)
+        return problem(status_of(error), error.problem, error.remedy, headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
         found = error.errors()
         told = [_explain(detail) for detail in found[:3]]
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
-        return _problem(422, "; ".join(told) + more, "See /openapi.json for what can be asked.")
+        return problem(422, "; ".join(told) + more, "See /openapi.json for what can be asked.")
 
     @app.exception_handler(HTTPException)
     async def other(_request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error.detail, tuple):
-            return _problem(error.status_code, *error.detail)
+            return problem(error.status_code, *error.detail)
         if error.status_code == 400:  # a body that is not even text
-            return _problem(422, "The body cannot be read; expected JSON.", "Send JSON in UTF-8.")
-        return _problem(error.status_code, error.detail, "See /openapi.json for what can be asked.", error.headers)
-
-
-def _problem(status: int, message: str, remedy: str, headers: Any = None) -> JSONResponse:
-    return JSONResponse(Problem(message=message, remedy=remedy).model_dump(), status, headers)
+            return problem(422, "The body cannot be read; expected JSON.", "Send JSON in UTF-8.")
+        return problem(error.status_code, error.detail, "See /openapi.json for what can be asked.", error.headers)
 
 
 def _explain(detail: dict[str, Any]) -> str:

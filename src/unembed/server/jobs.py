@@ -68,6 +68,22 @@ class Job:
         return self.model.name, self.options, self.length is None, self.prepared.length
 
     @property
+    def original(self) -> np.ndarray:
+        """The vector before its defence, once it is made."""
+        assert self.vector is not None
+        return self.vector
+
+    @property
     def guided(self) -> bool:
         """Whether it takes seconds rather than a fraction of one."""
         return self.options is not None and self.options.strategy == "guided"
+
+    @property
+    def searching(self) -> bool:
+        """Whether a guided search is what comes next."""
+        return self.guided and self.prepared is not None
+
+    @property
+    def tries_lengths(self) -> bool:
+        """Whether its hypotheses may differ in length."""
+        return self.options is not None and (self.guided or self.options.candidates > 1)

@@ -2,13 +2,16 @@
 
 import hmac
 import logging
+from collections.abc import Mapping
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unembed.server.metrics import Metrics
+from unembed.server.schemas import Problem
 from unembed.server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -57,11 +60,13 @@ class Protection:
 
         try:
             await self._answer(scope, receive, send_completed)
+        except ClientDisconnect:
+            pass  # nobody is there to be answered
         except Exception as error:
             # The message of an error may quote the request, so only its kind is told.
             logger.error("A request to %s failed with %s.", _path(scope), type(error).__name__)
             if not status:
-                await _problem(500, "The server failed.", "Please report what you asked for.")(
+                await problem(500, "The server failed.", "Please report what you asked for.")(
                     scope, receive, send_completed
                 )
         finally:
@@ -70,13 +75,13 @@ class Protection:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         if scope["path"].startswith(_PROTECTED) and not self._knows_the_key(headers):
-            refused = _problem(401, "The API key is missing or wrong.", "Send it as: Authorization: Bearer KEY")
-            refused.headers["WWW-Authenticate"] = "Bearer"
-            await refused(scope, receive, send)
+            wanted = {"WWW-Authenticate": "Bearer"}
+            remedy = "Send it as: Authorization: Bearer KEY"
+            await problem(401, "The API key is missing or wrong.", remedy, wanted)(scope, receive, send)
             return
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._body_bytes:
-            await _problem(413, *self._too_large())(scope, receive, send)
+            await problem(413, *self._too_large())(scope, receive, send)
             return
         received = 0
 
@@ -95,14 +100,15 @@ class Protection:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        return hmac.compare_digest(given.encode(), self._key.encode())
+        return hmac.compare_digest(given.encode("latin-1"), self._key.encode())  # headers are bytes, read as latin-1
 
     def _too_large(self) -> tuple[str, str]:
         return f"The body has more than {self._body_bytes} bytes.", "Send less at once; see limits in /api/models."
 
 
-def _problem(status: int, message: str, remedy: str) -> JSONResponse:
-    return JSONResponse({"message": message, "remedy": remedy}, status)
+def problem(status: int, message: str, remedy: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Answer with what is wrong, and what to do about it."""
+    return JSONResponse(Problem(message=message, remedy=remedy).model_dump(), status, headers)
 
 
 def _path(scope: Scope) -> str:
