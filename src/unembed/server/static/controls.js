@@ -1,6 +1,6 @@
 /** The controls that fold away: fills them with what the server offers, and keeps their labels and hints true. */
 
-import { element, find } from "./dom.js";
+import { element, find, slide } from "./dom.js";
 import { UNDEFENDED } from "./settings.js";
 
 /** @type {Record<string, string>} */
@@ -77,6 +77,7 @@ export class Controls {
     const strategy = guided ? "guided" : settings.strategy;
     find("rounds-control", HTMLElement).hidden = !searching;
     find("strategy-control", HTMLElement).hidden = guided;
+    for (const name of ["steps", "rounds", "strength"]) slide(this.input(name), this.input(name).value);
     for (const name of ["steps", "rounds"]) find(`${name}-value`, HTMLOutputElement).value = this.input(name).value;
     find("strategy-hint", HTMLElement).textContent = STRATEGIES[strategy] ?? "";
     const length = guided ? `${settings.rounds} rounds` : `${settings.steps} passes`;

@@ -49,3 +49,15 @@ export function find(id, kind) {
   if (!(node instanceof kind)) throw new Error(`The page has no ${kind.name} #${id}.`);
   return node;
 }
+
+/**
+ * Moves a slider; the style sheet draws how far it is.
+ *
+ * @param {HTMLInputElement} slider
+ * @param {number | string} value
+ */
+export function slide(slider, value) {
+  slider.value = String(value);
+  const [low, high] = [Number(slider.min), Number(slider.max)];
+  slider.style.setProperty("--share", String(high > low ? (Number(slider.value) - low) / (high - low) : 0));
+}

@@ -1,6 +1,6 @@
 /** The player's buttons and the keys that do the same. */
 
-import { find } from "./dom.js";
+import { find, slide } from "./dom.js";
 import { Player } from "./player.js";
 
 const play = find("play", HTMLButtonElement);
@@ -19,8 +19,7 @@ export function connectTransport(onFrame) {
     play.setAttribute("aria-label", player.playing ? "Pause" : "Play");
     play.classList.toggle("playing", player.playing);
     scrub.max = String(last);
-    scrub.value = String(player.index);
-    scrub.style.setProperty("--share", String(last ? player.index / last : 0));
+    slide(scrub, player.index);
     scrub.setAttribute("aria-valuetext", `Pass ${player.index} of ${last}`);
     number.value = last ? `${player.index} / ${last}` : "";
     onFrame(player);
