@@ -1,7 +1,6 @@
 """The HTTP server: routes and how they answer. Decoding happens elsewhere (:mod:`unembed.server.batcher`)."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -84,6 +83,8 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     metrics = Metrics()
     batcher = Batcher(settings, metrics)
     intake = Intake(served, settings.limits)
+    described = ModelList(models=served.describe(), defences=_defences(), limits=settings.limits)
+    examples = ExampleList.model_validate_json((_HERE / "examples.json").read_bytes())
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -202,22 +203,6 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     async def page() -> FileResponse:
         return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
-    described = ModelList(
-        models=served.describe(),
-        defences=[
-            DefenceDescription(
-                kind=kind,
-                label=one.label,
-                explanation=one.explanation,
-                low=one.low,
-                high=one.high,
-                unit=one.unit,
-            )
-            for kind, one in DEFENCES.items()
-        ],
-        limits=settings.limits,
-    )
-    examples = ExampleList.model_validate(json.loads((_HERE / "examples.json").read_text(encoding="utf-8")))
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
     app.add_middleware(Protection, settings=settings, metrics=metrics)
     if settings.allowed_origins:  # the last one added is the first to see a request: a preflight has no key
@@ -228,6 +213,15 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
             allow_headers=["Authorization", "Content-Type", "X-API-Key"],
         )
     return app
+
+
+def _defences() -> list[DefenceDescription]:
+    return [
+        DefenceDescription(
+            kind=kind, label=one.label, explanation=one.explanation, low=one.low, high=one.high, unit=one.unit
+        )
+        for kind, one in DEFENCES.items()
+    ]
 
 
 def _event(name: str, data: BaseModel) -> Any:

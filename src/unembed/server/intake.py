@@ -1,5 +1,6 @@
 """From requests to jobs: which model, within which limits, and whether vector and text are any good."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from unembed.config import DecodingConfig
 from unembed.defences import Defence
 from unembed.errors import ConfigError, UnembedError, VectorError
+from unembed.evaluation.round_trip import RoundTrip
 from unembed.inverter import check_lengths, check_vectors, make_options
 from unembed.server.jobs import Job
 from unembed.server.models import Models, ServedModel
@@ -33,13 +35,12 @@ class Intake:
     async def inversion(self, request: InvertRequest, *, watched: bool = False) -> Job:
         """Take in a text or a vector that is to be inverted."""
         model, options = self._choose(request)
-        given = request.text if request.vector is None else request.vector
-        return await self._job(request, model, options, given, watched=watched)
+        return await self._job(request, model, options, request.text or request.vector, watched=watched)
 
     async def batch(self, request: BatchRequest) -> list[Job]:
         """Take in several."""
         model, options = self._choose(request)
-        given: list[Any] = (request.texts if request.vectors is None else request.vectors) or []
+        given: Sequence[str | list[float]] = request.texts or request.vectors or []
         if len(given) > self._limits.batch:
             raise ConfigError(
                 f"There are {len(given)} in the batch; expected at most {self._limits.batch}.", "Send several batches."
@@ -76,22 +77,21 @@ class Intake:
         request: ChooseModel,
         model: ServedModel,
         options: DecodingConfig | None,
-        given: Any,
+        given: str | list[float] | None,
         *,
         watched: bool = False,
     ) -> Job:
-        text = isinstance(given, str)
         return Job(
             model,
             options,
-            trip=await run_in_threadpool(self._fit, model, given) if text else None,
-            vector=None if text else _checked(given, model),
+            trip=await run_in_threadpool(self._fit, model, given) if isinstance(given, str) else None,
+            vector=_checked(given, model) if isinstance(given, list) else None,
             defence=request.defence or Defence(),
             length=request.length if isinstance(request, DecodingOptions) else None,
             watched=watched,
         )
 
-    def _fit(self, model: ServedModel, text: str) -> Any:
+    def _fit(self, model: ServedModel, text: str) -> RoundTrip:
         model.needed_encoder("Embedding a text")
         if len(text) > self._limits.text_characters:
             raise ConfigError(

@@ -1,6 +1,6 @@
 """What goes in and out over HTTP. Plain data: the OpenAPI description is made from it."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator, model_validator
 
@@ -254,7 +254,7 @@ class Example(_Out):
     """A sentence to try."""
 
     text: str
-    difficulty: str = Field(pattern="^(easy|hard)$")
+    difficulty: Literal["easy", "hard"]
 
 
 class ExampleList(_Out):
@@ -275,6 +275,6 @@ class QueueState(_Out):
 class Health(_Out):
     """That the server answers."""
 
-    status: str
+    status: Literal["ok"]
     version: str
     models: list[str]
