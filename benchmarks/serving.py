@@ -140,14 +140,19 @@ async def measure(port: int, process: int, bodies: list[dict[str, Any]], options
     async def watch(http: httpx.AsyncClient) -> None:
         while (begun := time.perf_counter()) < end:
             await http.get("/health")
-            if begun >= begin:
-                load.health.append(time.perf_counter() - begun)
+            if (ended := time.perf_counter()) >= begin:
+                load.health.append(ended - begun)
+            await asyncio.sleep(_BETWEEN_HEALTH)
+
+    async def weigh() -> None:
+        while (now := time.perf_counter()) < end:
+            if now >= begin:
                 load.memory.append(memory.memory_info().rss)
             await asyncio.sleep(_BETWEEN_HEALTH)
 
     limits = httpx.Limits(max_connections=options.clients + 1, max_keepalive_connections=options.clients + 1)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", limits=limits, timeout=120) as http:
-        await asyncio.gather(watch(http), *(client(number, http) for number in range(options.clients)))
+        await asyncio.gather(watch(http), weigh(), *(client(number, http) for number in range(options.clients)))
     return load
 
 
