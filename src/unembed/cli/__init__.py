@@ -16,6 +16,7 @@ from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
+from unembed.cli.serve import serve
 from unembed.cli.train import train
 from unembed.errors import UnembedError, from_os_error
 
@@ -45,7 +46,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, export, encoders):
+for command in (prepare, embed, train, invert, evaluate, serve, export, encoders):
     app.command()(command)
 
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from unembed.cli.animation import Row
-    from unembed.cli.job import Batch, Job, Result, RoundTrip
+    from unembed.cli.job import Batch, Job, Result
     from unembed.config import DecodingConfig
     from unembed.connectors import VectorSource
     from unembed.encoders import Encoder
+    from unembed.evaluation.round_trip import RoundTrip
     from unembed.inverter import Inverter
 
 _STDIN = "-"
@@ -263,7 +264,7 @@ def _heading(trip: "RoundTrip | None") -> "list[Row]":
     if trip is None:
         return []
     rows = [("original", Text(trip.original))]
-    if trip.tokens_in_all > len(trip.ids):
+    if trip.cut:
         note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
         rows.append(("cut to", Text(trip.embedded + note)))
     return rows
