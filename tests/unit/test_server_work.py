@@ -1,5 +1,6 @@
 """The queue: what waits is decoded together, what nobody waits for is not, and nothing waits for ever."""
 
+import gc
 import json
 import threading
 import time
@@ -141,7 +142,7 @@ def test_health_answers_while_decoding(client, ask, gated):
 
 
 @pytest.mark.parametrize("path", ["/api/invert", "/api/invert/stream"])
-def test_a_client_that_goes_away_stops_its_work(client, gated, path):
+def test_a_client_that_goes_away_stops_its_work(client, gated, path, caplog):
     body = {"vector": VECTORS[0], "strategy": "sequential", "length": 12}
     gone = httpx.Client(base_url=client.base_url, timeout=0.5)
     with pytest.raises(httpx.ReadTimeout), gone.stream("POST", path, json=body) as response:
@@ -151,6 +152,8 @@ def test_a_client_that_goes_away_stops_its_work(client, gated, path):
     gated.engine.gate.set()
     until(lambda: client.get("/api/queue").json()["running"] == 0)
     assert gated.engine.passes <= 3, "all twelve passes were taken for nobody"
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_client_that_goes_away_leaves_the_queue(client, ask, gated):

@@ -50,18 +50,22 @@ async def follow(
 async def outcomes(jobs: Sequence[Job], batcher: Batcher, request: Request, wait_seconds: float) -> list[Outcome]:
     """Submit jobs and wait for all of them; give up when one fails, or when nobody waits for the answer any more."""
     batcher.submit(jobs)
-    work = asyncio.gather(*(_outcome(job, wait_seconds) for job in jobs))
-    gone = asyncio.ensure_future(_gone(request))
-    both: set[asyncio.Future[Any]] = {work, gone}
+    work = asyncio.create_task(_all_outcomes(jobs, wait_seconds))
+    gone = asyncio.create_task(_gone(request))
+    both: set[asyncio.Task[Any]] = {work, gone}
     try:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             raise ClientDisconnect
-        return list(await work)
+        return await work
     finally:
         batcher.cancel(jobs)
         work.cancel()
         gone.cancel()
+
+
+async def _all_outcomes(jobs: Sequence[Job], wait_seconds: float) -> list[Outcome]:
+    return await asyncio.gather(*(_outcome(job, wait_seconds) for job in jobs))
 
 
 async def _outcome(job: Job, wait_seconds: float) -> Outcome:
