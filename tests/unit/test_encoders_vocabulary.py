@@ -1,5 +1,7 @@
 """The canvas's tokenizer: any, not just the encoder's; and reduced to what a corpus uses."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -27,6 +29,7 @@ CORPUS = [
 RARE = ["photosynthesis and the constitution", "the unquestionable hippopotamus"]
 
 
+@cache  # trainers break ties as they like: two trainings may differ
 def bpe() -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -37,6 +40,7 @@ def bpe() -> Tokenizer:
     return tokenizer
 
 
+@cache
 def unigram() -> Tokenizer:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
@@ -45,6 +49,7 @@ def unigram() -> Tokenizer:
     return tokenizer
 
 
+@cache
 def wordpiece() -> Tokenizer:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Whitespace(), decoders.WordPiece()
@@ -119,7 +124,7 @@ def test_what_had_to_be_respelled_is_counted():
 
 def test_characters_that_no_piece_has_are_lost_and_counted():
     reduced = reduce_vocabulary(wordpiece(), count_pieces(CORPUS, wordpiece()), 120)
-    assert count_lost(["the 東 horse", "京"], reduced) == (2, 4)
+    assert count_lost(["the 東 horse", "京"], reduced) == (2, 2 + len(pieces(reduced, "the horse")))
     assert count_lost([], reduced) == (0, 0)
 
 
