@@ -100,7 +100,8 @@ def _train(
             readout.out.bias.copy_(readout.base)
             readout.out.weight.mul_(0.1)
     optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.05)
+    # Not a twentieth exactly: of twenty steps the first phase would then have no length, by which it is divided.
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.0501)
     random = np.random.default_rng(seed)
     generator = torch.Generator().manual_seed(seed)
     frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
