@@ -10,12 +10,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from unembed._version import __version__
+from unembed.cli.audit import audit
 from unembed.cli.embed import embed
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.train import train
+from unembed.cli.words import words
 from unembed.errors import UnembedError, from_os_error
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -44,7 +46,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, export):
+for command in (prepare, embed, train, invert, evaluate, words, audit, export):
     app.command()(command)
 
 

@@ -91,8 +91,6 @@ def invert(
     from unembed.cli.animation import Painter, make_console
     from unembed.cli.job import Batch, Job
     from unembed.cli.output import show_json_line
-    from unembed.errors import CheckpointError
-    from unembed.inverter import Inverter
 
     options = _decoding_options(
         strategy,
@@ -106,9 +104,7 @@ def invert(
         seed=seed,
     )
     given = _open(source or [], column, limit, _BATCHES_AT_ONCE * batch_size)
-    if model is None:
-        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
-    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
+    inverter = load_inverter(model, device, engine)
     needs_encoder = isinstance(given, list) or options.strategy == "guided"
     job = Job(
         inverter,
@@ -201,6 +197,16 @@ def _stdin() -> Iterator[str]:
         raise VectorError(
             "stdin is not text.", "Pipe in lines of numbers, or give a binary file by its name."
         ) from error
+
+
+def load_inverter(model: str | None, device: str, engine: EngineName = EngineName.torch) -> "Inverter":
+    """Load the inverter that was named."""
+    from unembed.errors import CheckpointError
+    from unembed.inverter import Inverter
+
+    if model is None:
+        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
+    return Inverter.from_pretrained(model, device=device, engine=engine.value)
 
 
 def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "Encoder":
