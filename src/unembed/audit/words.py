@@ -68,24 +68,31 @@ class WordReader:
             raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
         self._inverter = inverter
         base = readout.base.detach()
-        wanted = {word: _find(word, inverter) for word in find}
         named = [token for token in base.argsort(descending=True, stable=True).tolist() if self._says_much(token)]
-        tokens = torch.tensor(sorted({*named[:vocabulary], *wanted.values()}), device=base.device)
-        self.words = [inverter.tokenizer.id_to_token(token) or "" for token in tokens.tolist()]
+        chosen = {inverter.tokenizer.id_to_token(token) or "": [token] for token in sorted(named[:vocabulary])}
+        chosen |= {word: _pieces(word, inverter) for word in find}
+        self.words = list(chosen)
         """All words that can be named."""
-        place = {token: number for number, token in enumerate(tokens.tolist())}
-        self.places = {word: place[token] for word, token in wanted.items()}
+        self.places = {word: self.words.index(word) for word in find}
         """Where in :attr:`words` those are that were to be found."""
         self._top = min(top, len(self.words))
         layer = readout.linear if readout.config.kind == "linear" else readout.out
+        tokens = torch.tensor([piece for pieces in chosen.values() for piece in pieces], device=base.device).long()
         weight, bias = layer.weight.detach()[tokens].float(), layer.bias.detach()[tokens].float()
         if readout.config.kind == "linear":
             spread = (base[tokens] / 2).exp()  # probabilities come out: divided here, subtracted from logits below
             weight, bias = weight / spread[:, None], bias / spread
         else:
             bias = bias - base[tokens] / 2
-        self._weight: Tensor = weight.T.contiguous()
-        self._bias: Tensor = bias
+        # A word of several pieces stands out as they do on average, each as much as it is rare.
+        sizes = [len(pieces) for pieces in chosen.values()]
+        rarity = [part / part.sum() for part in torch.split(-base[tokens].clamp(max=-1e-6), sizes)]
+        shares = torch.cat(rarity) if rarity else base[:0]
+        rows = torch.repeat_interleave(torch.tensor(sizes, device=base.device, dtype=torch.long))
+        empty = torch.zeros(len(sizes), weight.shape[1] + 1, device=base.device)
+        joined = empty.index_add(0, rows, shares[:, None] * torch.cat([weight, bias[:, None]], dim=1))
+        self._weight: Tensor = joined[:, :-1].T.contiguous()
+        self._bias: Tensor = joined[:, -1].contiguous()
 
     @torch.no_grad()
     def read(self, vectors: np.ndarray) -> Words:
@@ -106,13 +113,12 @@ class WordReader:
         return _WORD.fullmatch(word) is not None and word not in load_list("function-words")
 
 
-def _find(word: str, inverter: Inverter) -> int:
-    """Return the token that is a word by itself."""
-    encoding = inverter.tokenizer.encode(word, add_special_tokens=False)
-    if len(encoding.ids) != 1 or encoding.ids[0] in inverter.info.special_ids:
-        pieces = ", ".join(encoding.tokens) or "nothing"
+def _pieces(word: str, inverter: Inverter) -> list[int]:
+    """Return the tokens that a word is written with."""
+    encoding = inverter.tokenizer.encode(word.strip(), add_special_tokens=False)
+    if not encoding.ids or set(encoding.ids) & set(inverter.info.special_ids):
         raise ConfigError(
-            f"'{word}' is no single word of this encoder's vocabulary: it reads {pieces}.",
-            "Look for a simpler form of it, or for words that stand beside it.",
+            f"'{word}' cannot be looked for: the encoder's tokenizer does not know all of its characters.",
+            "Look for another form of it, or for words that stand beside it.",
         )
-    return int(encoding.ids[0])
+    return list(encoding.ids)
