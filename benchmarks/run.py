@@ -21,7 +21,7 @@ from typing import Any
 from measure import Figure, Result, format_section
 
 FOLDER = Path(__file__).parent
-NAMES = ("training", "peak", "embedding", "memory", "decoding")
+NAMES = ("training", "peak", "embedding", "memory", "decoding", "words")
 _IDLE = 0.5
 _PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy", "onnxruntime")
 
@@ -102,7 +102,11 @@ def main() -> None:
     parser.add_argument("--texts", help="the texts that this inverter is to recover")
     options = parser.parse_args()
     quick = ["--quick"] * options.quick
-    own = {"embedding": _given(options, "corpus"), "decoding": _given(options, "model", "texts")}
+    own = {
+        "embedding": _given(options, "corpus"),
+        "decoding": _given(options, "model", "texts"),
+        "words": _given(options, "model", "texts"),
+    }
     partial = options.quick or set(options.only) != set(NAMES)
     output = options.output or (Path(tempfile.gettempdir()) / "unembed-benchmarks" if partial else FOLDER)
     output.mkdir(parents=True, exist_ok=True)

@@ -75,9 +75,10 @@ def loaded_once(minilm, monkeypatch):
 
 
 def check(run_cli, uri, inverter_folder, output, *, texts):
-    ended = run_cli(
-        "audit", uri, "--model", inverter_folder, "--output", output, "--size", 16, "--guided", 0, "--bootstrap", 50
-    )
+    known = output.with_name("known.txt")
+    known.write_text("\n".join(load_lines("calibration")[:24]) + "\n")
+    options = ("--size", 16, "--guided", 0, "--bootstrap", 50, "--calibrate", known)
+    ended = run_cli("audit", uri, "--model", inverter_folder, "--output", output, *options)
     assert ended.code in (0, 3), ended.err
     report = json.loads((output / "report.json").read_text())
     assert report["store"]["vectors"] == 500
@@ -87,9 +88,7 @@ def check(run_cli, uri, inverter_folder, output, *, texts):
     assert (report["calibration"] is None) == texts
     assert "What 500 stored vectors give away" in (output / "report.html").read_text()
     if texts:
-        assert (
-            "all-MiniLM-L6-v2 gives the stored vector again for 40 of 40 stored texts" in report["encoder"]["because"]
-        )
+        assert "gives the stored vector again for 16 of 16 stored texts" in report["encoder"]["because"]
     return report
 
 
@@ -110,15 +109,15 @@ def test_a_postgres_table_is_audited(sentences, vectors, inverter_folder, run_cl
     assert "secret%20" not in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_words_of_a_chroma_store_are_found(sentences, vectors, inverter_folder, run_cli, tmp_path):
+@pytest.mark.parametrize("word", ["volcano", "invoice"])  # the encoder cuts the second into pieces
+def test_words_of_a_chroma_store_are_found(word, sentences, vectors, inverter_folder, run_cli, tmp_path):
     uri = stores.chroma(tmp_path / "store", vectors, sentences)
-    ended = run_cli("words", uri, "--model", inverter_folder, "--find", "invoice", "--json")
+    ended = run_cli("words", uri, "--model", inverter_folder, "--find", word, "--json", "--top", 5)
     assert ended.code == 0, ended.err
     found = {json.loads(line)["id"] for line in ended.out.splitlines()}
-    holding = {f"id-{row}" for row, text in enumerate(sentences) if "invoice" in text}
-    assert holding
-    assert holding <= found
-    assert len(found) < 20
+    holding = {f"id-{row}" for row, text in enumerate(sentences) if word in text}
+    assert len(holding & found) >= 4
+    assert len(found - holding) <= 25
 
 
 def test_vectors_of_another_encoder_are_noticed(sentences, vectors, inverter_folder, run_cli, tmp_path):

@@ -27,7 +27,7 @@ def words(
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
         int, typer.Option(min=1, help="Look for so many words, the most frequent ones. More take longer.")
-    ] = 8192,
+    ] = 6144,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
     column: Annotated[
         str | None,
