@@ -1,9 +1,9 @@
 """Words: how many vectors a second ``unembed words`` reads, from a file of vectors to lines of JSON.
 
 ``reader`` is the product and the choice of words alone; ``command`` also reads the file, writes the lines and counts.
-``whole vocabulary`` is ``Inverter.words``: every token, with its probability. With ``--model`` the weights are a trained
-inverter's; otherwise they are random, which takes the same time. With ``--texts`` too, the share of the words named over
-the whole vocabulary that the default one names as well.
+``whole vocabulary`` is ``Inverter.words``: every token, with its probability. With ``--model`` the weights are those of
+a trained inverter; otherwise they are random, which takes the same time. With ``--texts`` too, the share of the words
+named over the whole vocabulary that the default one names as well.
 """
 
 import os
