@@ -1,6 +1,7 @@
 # Everything happens in a local virtual environment; a fresh machine needs Python 3.11 and make only.
 #
-#   make demo    set up, train the tiny recipe on the sentences in examples/, and invert sentences with it
+#   make demo    set up, embed a sentence and read it back from its vector: make demo TEXT="a sentence of yours"
+#   make demo-train  set up, train the tiny recipe on made-up sentences, and invert three that were held out
 #   make test    set up and run the tests
 #   make lint    ruff and mypy
 #   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
@@ -12,10 +13,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo demo-train test lint format bench clean
 
 demo: $(READY)
-	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh $(if $(TEXT),"$(TEXT)")
+
+demo-train: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/train.sh
 
 test: $(READY)
 	$(BIN)/pytest

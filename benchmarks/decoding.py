@@ -86,7 +86,8 @@ def plain_logits(model: ConditionalMDLM, vectors: Tensor, canvas: Tensor, time: 
     prior = model.prior_scale * model.readout(vectors)
     shown = canvas < model.vocabulary.size
     if model.config.readout.kind != "none":
-        prior = prior.scatter_add(1, canvas.masked_fill(~shown, 0), -model.prior_damping * shown)
+        standing = canvas.masked_fill(~shown, 0)
+        prior = prior.scatter_add(1, standing, -model.prior_damping * model.readout.repetition[standing] * shown)
     return torch.add(logits, prior[:, None])
 
 
@@ -138,7 +139,11 @@ def make_variants(model: ConditionalMDLM, noise: NoiseSchedule) -> dict[str, Var
         SURE_FIRST: Variant(lambda rows, size: plain_loop(model, noise, rows, size, steps)),
     }
     exported = OnnxEngine(model, make_graphs(model, "int8"))
-    engines: list[tuple[Engine, tuple[str, ...], str]] = [(model, STRATEGIES, ""), (exported, EXPORTED, ", ONNX int8")]
+    laid_out = model.lay_out_for_decoding()
+    engines: list[tuple[Engine, tuple[str, ...], str]] = [
+        (laid_out, STRATEGIES, ""),
+        (exported, EXPORTED, ", ONNX int8"),
+    ]
     for engine, names, suffix in engines:
         for name in names:
             variants[name + suffix] = Variant(partial(our_loop, engine, noise, options[name]))

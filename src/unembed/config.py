@@ -100,6 +100,13 @@ class ModelConfig(_Section):
             raise ValueError("freeze_token_embeddings needs initialise_from: random embeddings must not be frozen")
         return self
 
+    def without_places(self) -> Self:
+        """Return the same model without the folders of this machine that training read from."""
+        changes: dict[str, Any] = {"readout": self.readout.model_copy(update={"start_from": None})}
+        if self.initialise_from and Path(self.initialise_from).is_dir():
+            changes["initialise_from"] = Path(self.initialise_from).resolve().name
+        return self.model_copy(update=changes)
+
 
 class NoiseConfig(_Section):
     """The forward process: how much is masked at time t, and how the loss weighs it."""
@@ -127,6 +134,8 @@ class TrainingConfig(_Section):
     """The optimisation, its length, and what is saved and measured on the way."""
 
     output: Path = Path("work/run")
+    start_from: Path | None = None
+    """An inverter whose weights the run starts from; parts that it does not have start as they always do."""
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1

@@ -12,6 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from unembed.checkpoint import (
+    DEFAULT,
     Checkpoint,
     CheckpointInfo,
     Precision,
@@ -69,9 +70,14 @@ class Inverter:
         self.tokenizer = tokenizer
         self.info = info
         self.noise = NoiseSchedule(info.noise)
-        self.engine: Engine = engine or self.model
+        self.engine: Engine = engine or self.model.lay_out_for_decoding()
         """What runs the denoiser: the model itself, or an exported graph of it."""
         self._warned_of_norms = False
+
+    @classmethod
+    def default(cls, *, device: str = "auto") -> Self:
+        """Load the inverter that comes with the package: for all-MiniLM-L6-v2, without a download."""
+        return cls.from_pretrained(DEFAULT, device=device)
 
     @classmethod
     def from_pretrained(
@@ -88,7 +94,7 @@ class Inverter:
         """Load an inverter from a folder or a hub id.
 
         Args:
-            name: the folder or the hub id.
+            name: the folder, the hub id, or ``default`` for the one that comes with the package.
             device: ``auto`` takes a GPU where there is one.
             engine: what runs the denoiser. ``onnx`` needs a folder that ``unembed export`` wrote, and runs on the CPU.
             revision: of the hub repository; so are the others.

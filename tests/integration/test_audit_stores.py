@@ -112,12 +112,12 @@ def test_a_postgres_table_is_audited(sentences, vectors, inverter_folder, run_cl
 @pytest.mark.parametrize("word", ["volcano", "invoice"])  # the encoder cuts the second into pieces
 def test_words_of_a_chroma_store_are_found(word, sentences, vectors, inverter_folder, run_cli, tmp_path):
     uri = stores.chroma(tmp_path / "store", vectors, sentences)
-    ended = run_cli("words", uri, "--model", inverter_folder, "--find", word, "--json", "--top", 5)
+    ended = run_cli("words", uri, "--model", inverter_folder, "--find", word, "--json")
     assert ended.code == 0, ended.err
     found = {json.loads(line)["id"] for line in ended.out.splitlines()}
     holding = {f"id-{row}" for row, text in enumerate(sentences) if word in text}
     assert len(holding & found) >= 4
-    assert len(found - holding) <= 25
+    assert len(found - holding) < 0.4 * len(sentences)
 
 
 def test_vectors_of_another_encoder_are_noticed(sentences, vectors, inverter_folder, run_cli, tmp_path):

@@ -18,7 +18,10 @@ def test_what_is_saved_is_what_is_loaded(inverter, tmp_path):
     inverter.save_pretrained(tmp_path / "it")
     loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu")
     vectors = torch.randn(5, 16)
-    assert loaded.invert(vectors) == inverter.invert(vectors)
+    for after, before in zip(loaded.invert(vectors), inverter.invert(vectors), strict=True):
+        assert (after.tokens, after.passes) == (before.tokens, before.passes)
+        # Where weights lie in memory may change the last digit of a product.
+        assert after.confidences == pytest.approx(before.confidences, rel=1e-5)
     assert loaded.info == inverter.info
 
 

@@ -82,10 +82,11 @@ def test_store_and_run_add_their_tables_and_curves(run, tiny_store, tiny_checkpo
     assert (tmp_path / "report" / "figures" / "training.png").is_file()
 
 
-def test_no_model_is_a_mistake_with_a_remedy(run_cli, texts):
-    ended = run_cli("evaluate", texts)
+def test_the_inverter_that_is_not_named_is_the_one_in_the_package(run_cli, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr("unembed.checkpoint.hub._PACKAGED", tmp_path / "nowhere")
+    ended = run_cli("evaluate", texts, "--output", tmp_path / "report")
     assert ended.code == 2
-    assert "--model" in ended.err
+    assert "came without its inverter" in ended.err
 
 
 @pytest.mark.parametrize(

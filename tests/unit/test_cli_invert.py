@@ -310,10 +310,11 @@ class TestOptions:
         said = run_cli("invert", "--help").out
         assert all(strategy in said for strategy in STRATEGIES)
 
-    def test_an_inverter_must_be_named(self, run_cli):
+    def test_the_inverter_that_is_not_named_is_the_one_in_the_package(self, run_cli, monkeypatch, tmp_path):
+        monkeypatch.setattr("unembed.checkpoint.hub._PACKAGED", tmp_path / "nowhere")
         ended = run_cli("invert", "the cat")
         assert ended.code == 2
-        assert "--model" in ended.err
+        assert "came without its inverter" in ended.err
 
 
 class TestSources:

@@ -75,3 +75,15 @@ def test_a_file_that_is_no_recipe_is_refused(text, message, tmp_path):
 def test_a_missing_recipe_is_refused_by_name(tmp_path):
     with pytest.raises(ConfigError, match=r"Cannot read the recipe .*none\.yaml"):
         load_recipe(tmp_path / "none.yaml")
+
+
+def test_what_is_published_names_no_folder_of_this_machine(tmp_path):
+    config = parse(
+        ModelConfig,
+        {"norm": "post", "initialise_from": str(tmp_path), "readout": {"start_from": str(tmp_path / "run")}},
+        "the model",
+    )
+    assert str(tmp_path) not in config.without_places().model_dump_json()
+    assert config.without_places().initialise_from == tmp_path.name
+    on_hub = config.model_copy(update={"initialise_from": "organisation/model"})
+    assert on_hub.without_places().initialise_from == "organisation/model"

@@ -176,8 +176,9 @@ def test_a_dropped_condition_is_the_same_for_all_vectors(build_model, stir):
     assert_close(dropped.offsets, dropped.offsets[:1].expand_as(dropped.offsets))
 
 
-def test_revealed_tokens_lose_some_of_their_prior(build_model, stir):
+def test_revealed_tokens_lose_some_of_their_prior_the_more_the_rarer_they_return(build_model, stir):
     model = stir(build_model(readout="linear"))
+    model.readout.repetition.copy_(torch.linspace(0.5, 3.0, 40))
     embeddings, canvas, times = inputs(model)
     condition = model.condition(embeddings)
     hidden, masked = model.hidden(canvas, condition, times), canvas == model.vocabulary.mask
@@ -188,7 +189,7 @@ def test_revealed_tokens_lose_some_of_their_prior(build_model, stir):
     rows = masked.nonzero()[:, 0]
     for difference, row in zip(plain - damped, rows, strict=True):
         counts = torch.bincount(canvas[row][canvas[row] < 40], minlength=40)
-        assert_close(difference[2:], 2.0 * counts[2:].float(), atol=1e-4, rtol=1e-4)
+        assert_close(difference[2:], (2.0 * counts * model.readout.repetition)[2:], atol=1e-4, rtol=1e-4)
 
 
 def test_prefix_tokens_carry_the_vector_and_take_no_place_on_the_canvas(build_model, stir):
@@ -209,3 +210,19 @@ def test_frozen_token_embeddings_are_not_trained(build_model):
     model = build_model(norm="post", initialise_from="somewhere", freeze_token_embeddings=True)
     assert not model.denoiser.token_embedding.weight.requires_grad
     assert model.denoiser.own_embedding.weight.requires_grad
+
+
+@pytest.mark.parametrize("canvas", ["exact", "fixed"])
+def test_weights_laid_out_for_decoding_give_the_same_logits_and_are_not_saved(build_model, stir, canvas):
+    plain, laid_out = (stir(build_model(readout="linear", canvas=canvas)) for _ in range(2))
+    laid_out.lay_out_for_decoding()
+    assert plain.state_dict().keys() == laid_out.state_dict().keys()
+    ids = torch.full((2, 12), plain.vocabulary.mask)
+    for asked in (1, 2, 5):
+        where = torch.zeros(2, 12, dtype=torch.bool)
+        where[0, :asked] = True
+        found = []
+        for model in (plain, laid_out):
+            condition = model.condition(torch.ones(2, 16))
+            found.append(model.logits(model.hidden(ids, condition), where, ids, condition))
+        assert_close(*found)

@@ -8,6 +8,7 @@ import torch
 
 from unembed.config import DecodingConfig, GuidedConfig, NoiseConfig
 from unembed.decoding import TextOracle, decode
+from unembed.decoding.moves import _reorderings
 from unembed.decoding.search import Attempt, Hypothesis, Search, merge
 from unembed.model import NoiseSchedule
 from unembed.store import CanvasVocabulary
@@ -185,6 +186,14 @@ class TestSearch:
         assert search.choose() == []
         search.add([])
         assert search.finished
+
+
+def test_any_phrase_of_a_short_text_can_change_places_with_its_neighbour():
+    found = _reorderings(tuple(range(8)), np.random.default_rng(0))
+    assert len(found) == len(set(found)) == 84
+    assert (0, 4, 5, 6, 1, 2, 3, 7) in found
+    assert all(sorted(ids) == list(range(8)) for ids in found)
+    assert _reorderings((5,), np.random.default_rng(0)) == []
 
 
 def test_changes_that_helped_alone_are_tried_together():

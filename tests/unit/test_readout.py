@@ -57,6 +57,16 @@ def test_base_rates_are_the_tokens_shares_and_stand_in_for_a_dropped_vector():
     assert not torch.allclose(prior[1], readout.base)
 
 
+def test_a_token_that_often_stands_twice_in_a_text_returns_with_less_surprise():
+    readout = Readout(ReadoutConfig(kind="mlp"), 16, 30, 30)
+    tokens = torch.tensor([[3, 3, 4, 99], [3, 3, 5, 99]]).repeat(500, 1)
+    readout.fit(iter([(torch.randn(1000, 16), tokens)]), 0.01)
+    surprise = readout.repetition.exp().reciprocal()
+    assert surprise[3] == pytest.approx(0.5, abs=0.01)
+    assert surprise[4] < 0.01
+    assert surprise[7] == pytest.approx(0.05), "never seen: as words usually return"
+
+
 def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss():
     readout = fitted("mlp")
     embeddings, tokens = bags()

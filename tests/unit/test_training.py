@@ -294,3 +294,39 @@ def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
     save_file({"readout.base": torch.zeros(3)}, tmp_path / "model.safetensors")
     with pytest.raises(ConfigError, match="not a linear one of the same shape(.|\n)*start_from"):
         run(recipe(model={"readout": {"kind": "linear", "start_from": tmp_path}}))
+
+
+def save_weights(folder):
+    return lambda _, model, __: save_file(dict(model.state_dict()), folder / "model.safetensors")
+
+
+def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path):
+    readout = {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}
+    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    stages = []
+    made = recipe(
+        model={"readout": readout, "prefix_tokens": 2},
+        training={"output": tmp_path / "second", "start_from": tmp_path, "steps": 3, "learning_rate": 1e-9},
+    )
+    (tmp_path / "after").mkdir()
+    run(made, Hooks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
+    assert not stages, "the readout was fitted again"
+    before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))
+    assert after.keys() - before.keys() == {"denoiser.prefix.weight", "denoiser.prefix.bias"}, "what it lacked is new"
+    for name, weight in before.items():
+        assert torch.allclose(weight, after[name], atol=1e-6), name
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"prior_scale": torch.ones(3)}, "another shape"),
+        ({"denoiser.unknown": torch.ones(3)}, "parts that the recipe's model lacks"),
+        (None, "holds no inverter"),
+    ],
+)
+def test_an_inverter_that_does_not_fit_is_no_start(recipe, tmp_path, weights, message):
+    if weights:
+        save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ConfigError, match=message):
+        run(recipe(training={"start_from": tmp_path}))

@@ -1,10 +1,11 @@
 """A trained model on disk: ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card."""
 
 from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, save_checkpoint
-from unembed.checkpoint.hub import fetch_checkpoint, push_checkpoint
+from unembed.checkpoint.hub import DEFAULT, fetch_checkpoint, push_checkpoint
 from unembed.model.packing import Precision
 
 __all__ = [
+    "DEFAULT",
     "Checkpoint",
     "CheckpointInfo",
     "Precision",

@@ -1,9 +1,12 @@
-"""Checkpoints to and from the Hugging Face hub. Knows repositories, not models."""
+"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows places, not models."""
 
 from pathlib import Path
 
 from unembed.errors import CheckpointError, first_line
 
+DEFAULT = "default"
+"""The name of the inverter that comes with the package, for all-MiniLM-L6-v2."""
+_PACKAGED = Path(__file__).parent.parent / "weights" / "all-MiniLM-L6-v2"
 # Nothing else is ever fetched: no code, no pickle.
 _FILES = ["config.json", "model.safetensors", "tokenizer.json", "README.md"]
 
@@ -16,7 +19,13 @@ def fetch_checkpoint(
     cache_dir: Path | None = None,
     local_files_only: bool = False,
 ) -> Path:
-    """Return the folder of a checkpoint: the path itself, or the local copy of a hub repository."""
+    """Return the folder of a checkpoint: the packaged one, the path itself, or the local copy of a hub repository."""
+    if name == DEFAULT:
+        if not _PACKAGED.is_dir():
+            raise CheckpointError(
+                "This copy of unembed came without its inverter.", "Install it anew, or name another with --model."
+            )
+        return _PACKAGED
     if Path(name).exists():
         return Path(name)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):

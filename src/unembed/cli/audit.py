@@ -50,10 +50,7 @@ def audit(
         str | None,
         typer.Option(help="The column, field or named vector that holds the vectors.", show_default="the one that can"),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="An inverter: a folder or a hub id.", show_default="the one in the package"),
-    ] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -74,7 +71,6 @@ def audit(
     Example: unembed audit chroma:./db#notes --output work/audit
     """
     from unembed.cli.evaluate import show_progress
-    from unembed.cli.invert import load_inverter
     from unembed.cli.output import show_json
     from unembed.connectors import open_vectors
     from unembed.corpus import read_texts
@@ -91,9 +87,10 @@ def audit(
     from unembed.audit import Settings
     from unembed.audit import audit as examine
     from unembed.audit.run import BUILT_IN
+    from unembed.inverter import Inverter
     from unembed.report import to_json, write_report
 
-    inverter = load_inverter(model, device, engine)
+    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
     settings = Settings(
         size=None if everything else size,
         guided=guided,

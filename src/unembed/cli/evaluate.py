@@ -32,7 +32,12 @@ def evaluate(
     ],
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="An inverter: a folder or a hub id. Several are compared in Table 1."),
+        typer.Option(
+            "--model",
+            "-m",
+            help="An inverter: a folder or a hub id. Several are compared in Table 1.",
+            show_default="the one that comes with unembed",
+        ),
     ] = None,
     strategy: Annotated[
         list[str] | None,
@@ -68,17 +73,17 @@ def evaluate(
 
     Example: unembed evaluate held-out.txt --model work/run/best --store work/store --run work/run
     """
+    from unembed.checkpoint import DEFAULT
     from unembed.cli.output import show_json, show_result
     from unembed.config import STRATEGIES, DecodingConfig
     from unembed.corpus import read_texts
-    from unembed.errors import CheckpointError, ConfigError, did_you_mean, from_os_error, require_extra
+    from unembed.errors import ConfigError, did_you_mean, from_os_error, require_extra
 
     strategies = tuple(dict.fromkeys(strategy or [DecodingConfig().strategy, *STRATEGIES]))
     for name in strategies:
         if name not in STRATEGIES:
             raise ConfigError(f"There is no strategy '{name}'.", f"In --strategy, {did_you_mean(name, STRATEGIES)}")
-    if not model:
-        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
+    model = model or [DEFAULT]
     require_extra("eval", "sacrebleu", "matplotlib")
     try:
         output.mkdir(parents=True, exist_ok=True)  # sooner than after half an hour

@@ -15,10 +15,10 @@ class Precision(StrEnum):
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="An inverter: a folder or a hub id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The inverter with its graphs; may be the inverter's own folder.")
     ],
+    model: Annotated[str, typer.Argument(help="An inverter: a folder or a hub id.")] = "default",
     precision: Annotated[
         Precision, typer.Option(help="int8 is small and fast, fp32 gives what torch gives.")
     ] = Precision.int8,

@@ -44,7 +44,7 @@ def invert(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -86,11 +86,12 @@ def invert(
 ) -> None:
     """Read the text back out of vectors.
 
-    Example: unembed invert "Embeddings are not anonymous." --model work/run/best
+    Example: unembed invert "Embeddings are not anonymous." --guided
     """
     from unembed.cli.animation import Painter, make_console
     from unembed.cli.job import Batch, Job
     from unembed.cli.output import show_json_line
+    from unembed.inverter import Inverter
 
     options = _decoding_options(
         strategy,
@@ -104,7 +105,7 @@ def invert(
         seed=seed,
     )
     given = _open(source or [], column, limit, _BATCHES_AT_ONCE * batch_size)
-    inverter = load_inverter(model, device, engine)
+    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
     needs_encoder = isinstance(given, list) or options.strategy == "guided"
     job = Job(
         inverter,
@@ -197,16 +198,6 @@ def _stdin() -> Iterator[str]:
         raise VectorError(
             "stdin is not text.", "Pipe in lines of numbers, or give a binary file by its name."
         ) from error
-
-
-def load_inverter(model: str | None, device: str, engine: EngineName = EngineName.torch) -> "Inverter":
-    """Load the inverter that was named."""
-    from unembed.errors import CheckpointError
-    from unembed.inverter import Inverter
-
-    if model is None:
-        raise CheckpointError("No inverter was named.", "Add --model: a folder made by unembed train, or a hub id.")
-    return Inverter.from_pretrained(model, device=device, engine=engine.value)
 
 
 def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "Encoder":

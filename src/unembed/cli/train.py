@@ -100,7 +100,7 @@ def make_hooks(recipe: "Recipe") -> "Hooks":
         manifest = store.manifest
         info = CheckpointInfo(
             encoder=manifest.encoder,
-            model=model.config,
+            model=model.config.without_places(),
             noise=recipe.noise,
             special_ids=manifest.special_ids,
             tokenizer_hash=manifest.tokenizer_hash,

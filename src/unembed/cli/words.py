@@ -33,10 +33,7 @@ def words(
         str | None,
         typer.Option(help="The column, field or named vector that holds the vectors.", show_default="the one that can"),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="An inverter: a folder or a hub id.", show_default="the one in the package"),
-    ] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
@@ -49,15 +46,15 @@ def words(
     import numpy as np
 
     from unembed.audit import WordReader
-    from unembed.cli.invert import load_inverter
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.connectors import open_vectors
     from unembed.errors import VectorError
+    from unembed.inverter import Inverter
     from unembed.progress import make_progress
 
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
-    reader = WordReader(load_inverter(model, device), top=top, vocabulary=vocabulary, find=find or [])
+    reader = WordReader(Inverter.from_pretrained(model, device=device), top=top, vocabulary=vocabulary, find=find or [])
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
     seen = shown = 0

@@ -5,7 +5,7 @@ Knows no cosines: it proposes, the search disposes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -22,8 +22,9 @@ _TOKENS = 6  # alternatives per position
 _INSERTIONS = 4
 _SPANS = 3
 _LONGEST_SPAN = 4
-_SPAN_EXCHANGES = 10
-_SHORTEST_TO_CUT = 4  # into four parts
+_EXCHANGES = 200
+# So many tokens longer may the shorter span of an exchange be, and still come before another one.
+_LONGER_SPANS = 2.0
 _CANVASES_AT_ONCE = 64
 _LOG_FLOOR = -15.0
 # What a nat of the denoiser's log-probability is worth beside the gradient's estimate of the gain in cosine.
@@ -210,16 +211,11 @@ def _deletions(parent: Hypothesis) -> list[Ids]:
 
 
 def _reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
-    """Exchange neighbours, move a token elsewhere, exchange two spans: in random order, the smallest changes last."""
-    places = range(len(ids))
-    neighbours = [(*ids[:place], ids[place + 1], ids[place], *ids[place + 2 :]) for place in places[:-1]]
-    moves = []
-    for place in places:
-        rest = ids[:place] + ids[place + 1 :]
-        moves += [(*rest[:to], ids[place], *rest[to:]) for to in places if abs(to - place) > 1]
-    spans = []
-    for _ in range(_SPAN_EXCHANGES if len(ids) > _SHORTEST_TO_CUT else 0):
-        cuts = [0, *sorted(random.choice(len(ids) - 1, 3, replace=False) + 1), len(ids)]
-        head, one, other, tail = (ids[start:end] for start, end in pairwise(cuts))
-        spans.append((*head, *other, *one, *tail))
-    return [kind[place] for kind in (spans, moves, neighbours) for place in random.permutation(len(kind)).tolist()]
+    """Exchange two neighbouring spans: tokens, a token and what it moves past, phrases. Short spans mostly last."""
+    cuts = np.array(list(combinations(range(len(ids) + 1), 3)), dtype=int).reshape(-1, 3)
+    shorter = np.diff(cuts).min(1, initial=len(ids))
+    order = np.argsort(shorter + _LONGER_SPANS * random.random(len(cuts)))[:_EXCHANGES]
+    found = [
+        (*ids[:start], *ids[middle:end], *ids[start:middle], *ids[end:]) for start, middle, end in cuts[order].tolist()
+    ]
+    return found[::-1]

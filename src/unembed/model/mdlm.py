@@ -16,6 +16,11 @@ from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import Readout, scale_to_sphere
 from unembed.store import CanvasVocabulary, Manifest
 
+# Of more rows than these, the product is as fast in either layout of the weights.
+_FEW_ROWS = 2
+# The share of the surprise at a token's return that its logit loses, before training finds a better one.
+_INITIAL_DAMPING = 0.5
+
 
 class Condition(NamedTuple):
     """What a batch of vectors says: the modulation for the transformer, and what the logits start from."""
@@ -44,13 +49,15 @@ class ConditionalMDLM(nn.Module):
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = Readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.prior_scale = nn.Parameter(torch.ones(()))
-        # A token's prior is lowered once the token stands on the canvas: "on a beach on a beach".
-        self.prior_damping = nn.Parameter(torch.zeros(()))
+        # A token is less likely once it stands on the canvas ("on a beach on a beach"), how much less depends on it.
+        self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
         if config.freeze_token_embeddings:
             self.denoiser.token_embedding.weight.requires_grad_(False)
         if config.readout.kind == "none":
             self.prior_scale.requires_grad_(False)
             self.prior_damping.requires_grad_(False)
+        self.register_buffer("_output_columns", None, persistent=False)
+        self._output_columns: Tensor | None
         self.length_head = (
             nn.Sequential(
                 nn.Linear(config.embedding_dim, config.width), nn.GELU(), nn.Linear(config.width, config.canvas_length)
@@ -58,6 +65,14 @@ class ConditionalMDLM(nn.Module):
             if config.canvas == "exact"
             else None
         )
+
+    def lay_out_for_decoding(self) -> Self:
+        """Keep a copy of the output weights column by column: products of a row or two then take half the time.
+
+        For weights that do not change any more; it is neither saved nor trained.
+        """
+        self._output_columns = self.denoiser.tied_weight().detach().t().contiguous()
+        return self
 
     def condition(
         self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None
@@ -104,7 +119,10 @@ class ConditionalMDLM(nn.Module):
         rows = where.nonzero()[:, 0]
         # One pass over the (M, C) result: the offsets are where the product is accumulated.
         offsets = condition.offsets if len(canvas) == 1 else condition.offsets.index_select(0, rows)
-        logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), self.denoiser.tied_weight(tokens).t())
+        columns = self._output_columns
+        if columns is None or tokens is not None or len(rows) > _FEW_ROWS:
+            columns = self.denoiser.tied_weight(tokens).t()
+        logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), columns)
         return self.damp_(logits, rows, canvas, tokens)
 
     def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, tokens: Tensor | None = None) -> Tensor:
@@ -115,7 +133,8 @@ class ConditionalMDLM(nn.Module):
         if self.readout.config.kind == "none":
             return logits
         revealed, columns = self._columns(canvas, tokens)
-        damping = (-self.prior_damping * revealed).to(logits.dtype)
+        surprise = self.readout.repetition[canvas.masked_fill(~revealed, 0)]
+        damping = (-self.prior_damping * surprise * revealed).to(logits.dtype)
         return logits.scatter_add_(1, columns[rows], damping[rows])
 
     def _columns(self, canvas: Tensor, tokens: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,8 @@ from unembed.model.candidates import Candidates
 
 # Below this the ridge estimate is noise; it also keeps the logarithm finite.
 MINIMUM_PROBABILITY = 1e-4
+# A token that was hardly ever seen is taken to return as content words do: one occurrence in twenty is a return.
+_USUAL_RETURNS, _SEEN_BEFORE = 0.05, 20.0
 
 
 class Readout(nn.Module):
@@ -32,6 +34,9 @@ class Readout(nn.Module):
         self.outputs = outputs
         self.register_buffer("base", torch.full((words,), -math.log(words)))
         self.base: Tensor
+        # How surprising it is, in nats, that an occurrence of a token is not the first of its text.
+        self.register_buffer("repetition", torch.full((words,), -math.log(_USUAL_RETURNS)))
+        self.repetition: Tensor
         if config.kind == "linear":
             self.linear = nn.Linear(embedding_dim, words)
         elif config.kind == "mlp":
@@ -66,19 +71,21 @@ class Readout(nn.Module):
 
     @torch.no_grad()
     def fit(self, batches: Iterator[tuple[Tensor, Tensor]], ridge: float) -> None:
-        """Fit in closed form: base rates for every kind, and the ridge regression for ``linear``.
+        """Fit in closed form: base rates and repetition for every kind, and the ridge regression for ``linear``.
 
         Args:
             batches: pairs of vectors (n, d) and token ids (n, T); ids outside the vocabulary are padding.
             ridge: penalty per row.
         """
         rows = 0
-        counts = torch.zeros(self.words, dtype=torch.float64)
+        counts = torch.zeros(self.words, dtype=torch.float64)  # texts that hold a token
+        occurrences = torch.zeros(self.words, dtype=torch.float64)
         gram: Tensor | None = None
         moments: Tensor | None = None
         for embeddings, tokens in batches:
             bags = bag_of_tokens(tokens, self.words)
             counts += torch.bincount(bags.indices()[1], minlength=self.words)
+            occurrences += torch.bincount(tokens[tokens < self.words], minlength=self.words)
             rows += len(tokens)
             if self.config.kind != "linear":
                 continue
@@ -87,6 +94,8 @@ class Readout(nn.Module):
             update = torch.sparse.mm(bags.t(), inputs)  # (words, d + 1)
             gram = inputs.T @ inputs if gram is None else gram + inputs.T @ inputs
             moments = update if moments is None else moments + update
+        returns = occurrences - counts + _SEEN_BEFORE * _USUAL_RETURNS
+        self.repetition.copy_(-(returns / (occurrences + _SEEN_BEFORE)).log())
         presence = (counts / max(rows, 1)).clamp(min=MINIMUM_PROBABILITY).float()
         if self.config.kind == "linear" and gram is not None and moments is not None:
             self.base.copy_(presence.log())

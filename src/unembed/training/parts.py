@@ -18,8 +18,8 @@ from unembed.store import Store
 from unembed.training.batches import BatchDataset, BatchPlan
 from unembed.training.compatibility import check_store
 from unembed.training.optimiser import make_average, make_optimisers
-from unembed.training.pretrained import initialise_from_encoder
-from unembed.training.readout import count_tokens, fit_readout
+from unembed.training.pretrained import initialise_from_encoder, initialise_from_inverter
+from unembed.training.readout import count_tokens, fit_readout, measure_readout
 from unembed.training.state import has_state
 from unembed.training.validation import Validation, validation_rows
 
@@ -78,20 +78,21 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
 def prepare_model(
     parts: Parts, recipe: Recipe, on_progress: Callable[[str, int, int], None] | None
 ) -> dict[str, float]:
-    """Do what comes before the first step: copy a pretrained encoder, fit the readout. Return its measures."""
+    """Do what comes before the first step: copy pretrained weights, fit the readout. Return its measures."""
     model = parts.model
-    if recipe.model.initialise_from:
-        initialise_from_encoder(model, recipe.model.initialise_from)
-    measures = fit_readout(
-        model, parts.store, parts.validation_store, parts.token_counts, recipe.training.seed, on_progress
-    )
-    if recipe.model.readout.kind == "none":
-        # Without a prior the head starts from the tokens' frequencies instead.
-        with torch.no_grad():
-            share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
-            model.denoiser.output_bias.copy_(share.log())
+    if recipe.training.start_from:
+        initialise_from_inverter(model, recipe.training.start_from)
+    else:
+        if recipe.model.initialise_from:
+            initialise_from_encoder(model, recipe.model.initialise_from)
+        fit_readout(model, parts.store, parts.token_counts, recipe.training.seed, on_progress)
+        if recipe.model.readout.kind == "none":
+            # Without a prior the head starts from the tokens' frequencies instead.
+            with torch.no_grad():
+                share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
+                model.denoiser.output_bias.copy_(share.log())
     parts.average.module.load_state_dict(model.state_dict())
-    return measures
+    return measure_readout(model, parts.validation_store)
 
 
 def check_run(recipe: Recipe, *, resume: bool) -> None:

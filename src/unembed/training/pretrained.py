@@ -1,11 +1,19 @@
-"""Starts the denoiser as a copy of a pretrained encoder of the same width (the paper's future work)."""
+"""Starts a model from weights that exist: a pretrained encoder's (the paper's future work), or another inverter's."""
+
+import logging
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from unembed.encoders import load_encoder
-from unembed.errors import ConfigError
+from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
+from unembed.model.packing import unpack
+
+logger = logging.getLogger(__name__)
 
 # Positions of the encoder that hold no token of the text: BERT's [CLS] comes first.
 _LEADING = 1
@@ -59,6 +67,34 @@ def copy_bert_weights(model: ConditionalMDLM, source: dict[str, Tensor], name: s
         raise ConfigError(
             f"'{name}' cannot initialise a denoiser of {len(denoiser.blocks)} layers: it has no {error.args[0]}.",
             "Choose a BERT-like encoder, or at most as many model.layers as it has.",
+        ) from error
+
+
+def initialise_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
+    """Copy all weights that an inverter has; what it lacks, because the model has more parts, stays as it started."""
+    try:
+        missing, unknown = model.load_state_dict(read_weights(folder), strict=False)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"The inverter in {folder} has another shape than the recipe's model: {first_line(error)}",
+            "Let training.start_from name an inverter with the same model section, or remove the key.",
+        ) from error
+    if unknown:
+        raise ConfigError(
+            f"The inverter in {folder} has parts that the recipe's model lacks: {', '.join(unknown[:3])}.",
+            "Let training.start_from name an inverter with the same model section, or remove the key.",
+        )
+    if missing:
+        logger.warning("New beside the weights of %s: %s.", folder, ", ".join(missing))
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of an inverter's folder, unpacked."""
+    try:
+        return unpack(load_file(folder / "model.safetensors"))
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(
+            f"{folder} holds no inverter: {first_line(error)}", "Name the folder of one, such as work/run/best."
         ) from error
 
 

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 from unembed.model.candidates import draw_candidates, most_frequent
-from unembed.model.packing import unpack
 from unembed.model.readout import bag_f1
 from unembed.store import Store
 from unembed.training.batches import close_canvas
+from unembed.training.pretrained import read_weights
 
 _CHUNK = 8192
 _VALIDATION_ROWS = 512
@@ -36,15 +34,14 @@ def count_tokens(store: Store, outputs: int, *, exact: bool) -> Tensor:
 def fit_readout(
     model: ConditionalMDLM,
     store: Store,
-    validation: Store,
     token_counts: Tensor,
     seed: int,
     on_progress: Callable[[str, int, int], None] | None = None,
-) -> dict[str, float]:
-    """Fit the readout and return ``readout_f1``, its token F1 on held-out rows with the set size known."""
+) -> None:
+    """Fit the readout in closed form, or take one over; train an ``mlp`` further."""
     config = model.config.readout
     if config.kind == "none":
-        return {}
+        return
     chosen = np.random.default_rng(seed).permutation(len(store))[: config.rows]
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
@@ -62,6 +59,13 @@ def fit_readout(
         model.readout.to(device)
     if config.kind == "mlp" and config.steps:
         _train(model, store, token_counts, seed, on_progress)
+
+
+def measure_readout(model: ConditionalMDLM, validation: Store) -> dict[str, float]:
+    """Return ``readout_f1``, the readout's token F1 on held-out rows with the set size known."""
+    if model.config.readout.kind == "none":
+        return {}
+    device = next(model.parameters()).device
     rows = np.arange(min(_VALIDATION_ROWS, len(validation)))
     prior = model.readout(torch.from_numpy(validation.embeddings(rows)).to(device)).cpu()
     return {"readout_f1": float(bag_f1(prior, torch.from_numpy(validation.tokens(rows)), model.readout.words))}
@@ -71,9 +75,9 @@ def _take_over(model: ConditionalMDLM, folder: Path) -> None:
     """Copy the readout of an inverter."""
     own = model.readout.state_dict()
     try:
-        weights = unpack(load_file(folder / "model.safetensors"))
+        weights = read_weights(folder)
         model.readout.load_state_dict({name: weights[f"readout.{name}"] for name in own})
-    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
+    except (RuntimeError, KeyError) as error:
         raise ConfigError(
             f"The readout in {folder} is not a {model.config.readout.kind} one of the same shape: {first_line(error)}",
             "Let model.readout.start_from name an inverter with the same model.readout, or remove the key.",
