@@ -8,6 +8,7 @@ named over the whole vocabulary that the default one names as well.
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "vectors.npy", vectors)
         inverter.save_pretrained(Path(folder) / "inverter")
-        variants = {
+        variants: dict[str, Callable[[], object]] = {
             "reader": partial(reader.read, vectors),
             "command": partial(_run_command, Path(folder)),
             "whole vocabulary": partial(inverter.words, vectors[:few], top=_TOP),
