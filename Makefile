@@ -2,6 +2,7 @@
 #
 #   make demo    set up, embed a sentence and read it back from its vector: make demo TEXT="a sentence of yours"
 #   make demo-train  set up, train the tiny recipe on made-up sentences, and invert three that were held out
+#   make demo-web  set up and open the web demo, with the default inverter
 #   make test    set up and run the tests
 #   make lint    ruff and mypy
 #   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-train test lint format bench clean
+.PHONY: demo demo-train demo-web test browser lint format bench clean
 
 demo: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh $(if $(TEXT),"$(TEXT)")
@@ -21,8 +22,19 @@ demo: $(READY)
 demo-train: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/train.sh
 
-test: $(READY)
+demo-web: $(READY)
+	$(BIN)/unembed serve --open
+
+test: $(READY) browser
 	$(BIN)/pytest
+
+# The web page is tested in a real one. Whoever is not root installs it themselves, or sees those tests skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -qq --no-install-recommends chromium && exit; \
+	fi; \
+	echo "No Chromium here: the tests of the web page will be skipped."
 
 lint: $(READY)
 	$(BIN)/ruff check .

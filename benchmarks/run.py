@@ -21,9 +21,9 @@ from typing import Any
 from measure import Figure, Result, format_section
 
 FOLDER = Path(__file__).parent
-NAMES = ("training", "peak", "embedding", "memory", "decoding", "words")
+NAMES = ("training", "peak", "embedding", "memory", "decoding", "words", "serving")
 _IDLE = 0.5
-_PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy", "onnxruntime")
+_PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy", "onnxruntime", "fastapi", "uvicorn")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="folder of the results (default: benchmarks/; not with --quick)")
     parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES, help="run only these")
     parser.add_argument("--corpus", help="real text for the embedding benchmark, in place of its word list")
-    parser.add_argument("--model", help="a trained inverter for the decoding benchmark, in place of random weights")
+    parser.add_argument("--model", help="a trained inverter for decoding and serving, in place of random weights")
     parser.add_argument("--texts", help="the texts that this inverter is to recover")
     options = parser.parse_args()
     quick = ["--quick"] * options.quick
@@ -106,6 +106,7 @@ def main() -> None:
         "embedding": _given(options, "corpus"),
         "decoding": _given(options, "model", "texts"),
         "words": _given(options, "model", "texts"),
+        "serving": _given(options, "model"),
     }
     partial = options.quick or set(options.only) != set(NAMES)
     output = options.output or (Path(tempfile.gettempdir()) / "unembed-benchmarks" if partial else FOLDER)

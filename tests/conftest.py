@@ -130,10 +130,16 @@ class FakeEncoder:
         return vectors
 
 
+@pytest.fixture(scope="session")
+def build_fake_encoder(tiny_tokenizer: Tokenizer):
+    """Makes encoders without weights, all alike."""
+    return lambda: FakeEncoder(tiny_tokenizer)
+
+
 @pytest.fixture
-def fake_encoder(tiny_tokenizer: Tokenizer) -> FakeEncoder:
+def fake_encoder(build_fake_encoder) -> FakeEncoder:
     """Deterministic vectors of 16 numbers; counts its ``calls`` and remembers the texts it has ``seen``."""
-    return FakeEncoder(tiny_tokenizer)
+    return build_fake_encoder()
 
 
 @pytest.fixture(scope="session")

@@ -80,6 +80,8 @@ class ModelConfig(_Section):
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     norm: Literal["pre", "post"] = "pre"
     """``post`` is the layout of BERT-like encoders, needed to start from one."""
+    norm_epsilon: Annotated[float, Field(gt=0.0)] = 1e-12
+    """Of the norms that a pretrained encoder brings along; RoBERTa has 1e-5."""
     conditioning: Literal["adaln-zero", "adaln"] = "adaln-zero"
     """``adaln``: scale and shift only (the paper's eq. 10). ``adaln-zero``: gates as well, all starting at zero."""
     time_conditioning: bool = False

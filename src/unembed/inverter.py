@@ -26,6 +26,7 @@ from unembed.decoding import Step, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
+from unembed.store.fingerprint import doubtful_lengths
 
 if TYPE_CHECKING:
     from unembed.encoders import Encoder
@@ -34,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 # Vectors that are planned together, per batch: enough for hypotheses of one length to find one another.
 _BATCHES_AT_ONCE = 8
-# Rounding, to half precision say, stays well within it.
-_NORM_TOLERANCE = 0.1
+# What of an encoder's description decides which vectors it makes; another revision may make the same ones.
+_DECISIVE = ("name", "prompt", "task", "dim")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Inverter:
         self.noise = NoiseSchedule(info.noise)
         self.engine: Engine = engine or self.model.lay_out_for_decoding()
         """What runs the denoiser: the model itself, or an exported graph of it."""
-        self._warned_of_norms = False
+        self._warned = False
 
     @classmethod
     def default(cls, *, device: str = "auto") -> Self:
@@ -206,7 +207,7 @@ class Inverter:
         """Decode vectors and yield every pass. Arguments as of :meth:`invert`."""
         options = make_options(options, changes)
         vectors = check_vectors(embeddings, self.info)
-        self._warn_of_norms(vectors)
+        self._warn_of_strangers(vectors)
         wanted = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
         oracle = None
         if options.strategy == "guided":
@@ -256,27 +257,36 @@ class Inverter:
     def check_encoder(self, encoder: "Encoder") -> None:
         """Refuse an encoder that makes other vectors than this inverter reads."""
         expected, given = self.info.encoder, encoder.description
-        if (expected.name, expected.prompt) != (given.name, given.prompt):
+        differing = [key for key in _DECISIVE if getattr(expected, key) != getattr(given, key)]
+        if differing:
+            wanted, got = (
+                f"'{one.name}' ({', '.join(f'{key}: {getattr(one, key)!r}' for key in differing if key != 'name')})"
+                for one in (expected, given)
+            )
             raise EncoderError(
-                f"This inverter reads vectors of '{expected.name}' (prompt: {expected.prompt!r}), "
-                f"not of '{given.name}' (prompt: {given.prompt!r}).",
-                f"Use load_encoder({expected.name!r}, prompt={expected.prompt!r}, revision={expected.revision!r}).",
+                f"This inverter reads vectors of {wanted}, not of {got}.".replace(" ()", ""),
+                f"Use load_encoder({expected.name!r}, prompt={expected.prompt!r}, revision={expected.revision!r}, "
+                f"truncate_dim={expected.truncate_dim!r}, task={expected.task!r}).",
             )
         if expected.revision != given.revision:
             logger.warning("The inverter was trained for revision %s, not %s.", expected.revision, given.revision)
 
-    def _warn_of_norms(self, vectors: np.ndarray) -> None:
-        """Say once when vectors have other norms than the encoder gives: they may be another encoder's."""
-        norms = np.linalg.norm(vectors, axis=1)
-        strange = np.flatnonzero(np.abs(norms - 1.0) > _NORM_TOLERANCE)
-        if self._warned_of_norms or not self.info.encoder.normalised or not len(strange):
+    def _warn_of_strangers(self, vectors: np.ndarray) -> None:
+        """Say once when vectors do not look like the encoder's: the texts would be confident nonsense."""
+        if self._warned or not len(vectors):
             return
-        self._warned_of_norms = True
+        if self.info.fingerprint:
+            doubts = self.info.fingerprint.doubts(vectors)
+        else:
+            doubts = doubtful_lengths(vectors, 1.0) if self.info.encoder.normalised else []
+        if not doubts:
+            return
+        self._warned = True
         logger.warning(
-            "Vectors do not have the norm 1 (one has %.3g), as those of %s do, the encoder that this inverter was "
-            "trained for. They are scaled; if another encoder made them, the texts mean nothing.",
-            norms[strange[0]],
+            "These vectors do not look like those of %s that this inverter was trained on: %s. If another encoder "
+            "made them, or they were changed since, the texts mean nothing.",
             self.info.encoder.name,
+            "; ".join(doubts),
         )
 
     def read(self, step: Step, options: DecodingConfig) -> dict[int, Inversion]:

@@ -1,3 +1,6 @@
+import threading
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +115,64 @@ def readout_checkpoint(build_reader, tmp_path) -> Path:
     """A folder with an inverter whose readout knows the words of the tiny store."""
     build_reader("linear").save_pretrained(tmp_path / "readout-checkpoint")
     return tmp_path / "readout-checkpoint"
+
+
+class GatedEngine:
+    """A denoiser that counts its passes, and takes one only while its gate is open."""
+
+    def __init__(self, model: ConditionalMDLM) -> None:
+        self.gate = threading.Event()
+        self.passes = 0
+        self.batches: list[int] = []
+        """How many canvases each pass was over."""
+        self._model = model
+
+    def __getattr__(self, name: str):
+        return getattr(self._model, name)
+
+    def hidden(self, canvas, *arguments):
+        self.passes += 1
+        self.batches.append(len(canvas))
+        assert self.gate.wait(timeout=20)
+        return self._model.hidden(canvas, *arguments)
+
+
+@pytest.fixture
+def gated(make_inverter):
+    """An inverter whose passes wait for ``inverter.engine.gate``; it opens by itself when the test ends."""
+    inverter = make_inverter()
+    inverter.engine = GatedEngine(inverter.model)
+    yield inverter
+    inverter.engine.gate.set()
+
+
+@pytest.fixture
+def serve(make_inverter, fake_encoder):
+    """Starts real servers of tiny inverters, and returns a client of each."""
+    import httpx
+    import uvicorn
+
+    from unembed.server import ServedModel, Settings, make_app
+
+    with ExitStack() as stack:
+
+        def start(models=None, **settings) -> httpx.Client:
+            models = models or [ServedModel("tiny", make_inverter(), fake_encoder)]
+            app = make_app(Settings(**{"workers": 1} | settings), models)
+            config = uvicorn.Config(app, port=0, access_log=False, log_level="warning", timeout_graceful_shutdown=1)
+            server = uvicorn.Server(config)
+            thread = threading.Thread(target=server.run, daemon=True)
+            thread.start()
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.01)
+
+            def stop() -> None:
+                server.should_exit = True
+                thread.join(timeout=20)
+
+            stack.callback(stop)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            return stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20))
+
+        yield start

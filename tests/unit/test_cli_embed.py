@@ -54,9 +54,10 @@ def test_a_prepared_folder_becomes_a_store_for_training_and_one_for_validation(r
 def test_json_is_all_there_is_on_stdout(run_cli, corpus, tmp_path):
     (corpus / "train.txt").write_text("the cat\n\n東京\n")
     ended = run_cli("embed", corpus, "-o", tmp_path / "store", "--json")
+    facts = {"vocabulary": 236, "lost tokens": 0.0}
     assert json.loads(ended.out) == {
-        str(tmp_path / "store" / "train"): {"rows": 1, "left out": 2},
-        str(tmp_path / "store" / "validation"): {"rows": 6, "left out": 0},
+        str(tmp_path / "store" / "train"): {"rows": 1, "left out": 2} | facts | {"lost tokens": 0.5},
+        str(tmp_path / "store" / "validation"): {"rows": 6, "left out": 0} | facts,
     }
 
 
@@ -68,10 +69,12 @@ def test_one_file_becomes_one_store(run_cli, corpus, tmp_path):
 
 def test_the_options_reach_the_encoder_and_the_store(run_cli, corpus, tmp_path, asked):
     options = ["--encoder", "org/model", "--revision", "v2", "--prompt", "query: ", "--device", "cpu"]
+    options += ["--task", "separation", "--truncate-dim", 8]
     sizes = ["--canvas-length", 4, "--shard-lines", 10]
     ended = run_cli("embed", corpus, "-o", tmp_path / "store", *options, *sizes)
     assert ended.code == 0, ended.err
-    assert asked == [{"name": "org/model", "prompt": "query: ", "revision": "v2", "device": "cpu"}]
+    wanted = {"name": "org/model", "prompt": "query: ", "revision": "v2", "device": "cpu"}
+    assert asked == [wanted | {"task": "separation", "truncate_dim": 8}]
     manifest = Store(tmp_path / "store" / "train").manifest
     assert (manifest.canvas_length, len(manifest.shards)) == (4, 4)
 

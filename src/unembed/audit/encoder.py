@@ -1,19 +1,16 @@
-"""Whose vectors are these? From the user, from the store's own words, or from the vectors. Loads nothing.
-
-The seam for more: :func:`resembles` looks at dimension and norm only. What tells encoders of one dimension apart, a
-fingerprint of each that is installed, belongs there.
-"""
+"""Whose vectors are these? From the user, from the store's own words, or from the vectors. Loads nothing."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from unembed.audit.sample import Sample
+from unembed.checkpoint import CheckpointInfo
 from unembed.connectors import Keeping
-from unembed.encoders import Encoder, EncoderDescription
+from unembed.encoders import Encoder
 from unembed.errors import EncoderError
+from unembed.store.fingerprint import doubtful_lengths
 
-_NORM_TOLERANCE = 0.05
 # Below this, vectors of the stored texts are not those in the store; rounding stays far above.
 _SAME, _FOREIGN = 0.97, 0.5
 _CHECKED = 64
@@ -30,11 +27,11 @@ class Identified:
     """Whether somebody said so, or the vectors only look like it."""
 
 
-def identify(description: EncoderDescription, kept: Keeping, sample: Sample, asked: str | None = None) -> Identified:
+def identify(info: CheckpointInfo, kept: Keeping, sample: Sample, asked: str | None = None) -> Identified:
     """Decide whether an inverter's encoder made the vectors of a store.
 
     Args:
-        description: the encoder whose vectors the inverter reads.
+        info: of the inverter: which encoder it reads, and what that encoder's vectors look like.
         kept: what the store says.
         sample: some of its vectors.
         asked: the encoder that the user named.
@@ -42,6 +39,7 @@ def identify(description: EncoderDescription, kept: Keeping, sample: Sample, ask
     Raises:
         EncoderError: it did not, or somebody says otherwise.
     """
+    description = info.encoder
     name, width = description.name, sample.vectors.shape[1]
     remedy = "Give --model an inverter for the encoder that made them; unembed train makes one."
     if width != description.dim:
@@ -61,26 +59,26 @@ def identify(description: EncoderDescription, kept: Keeping, sample: Sample, ask
                 f"{remedy} If the store is wrong: --encoder {name}",
             )
         return Identified(name, f"The store says so: {kept.encoder_said_by}.", certain=True)
-    if not resembles(description, sample):
+    if doubts := _doubts(info, sample):
         raise EncoderError(
-            f"It is unknown which encoder made these vectors. They have norms from {sample.norms[0]:.3g} to "
-            f"{sample.norms[2]:.3g}, and {name}, which this inverter reads, gives vectors of norm 1.",
+            "It is unknown which encoder made these vectors, and they do not look like those of "
+            f"{name}, which this inverter reads: {'; '.join(doubts)}.",
             f"If it was {name} all the same, say --encoder {name}. Otherwise: {remedy}",
         )
+    likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(
         name,
-        f"Nobody says which encoder made the vectors. They have as many numbers ({width}) and such norms as those of "
+        f"Nobody says which encoder made the vectors. They have {likeness} and as many numbers ({width}) as those of "
         f"{name}, so it is taken for granted.",
         certain=False,
     )
 
 
-def resembles(description: EncoderDescription, sample: Sample) -> bool:
-    """Whether vectors look like those of an encoder, as far as dimension and norm tell."""
-    if sample.vectors.shape[1] != description.dim:
-        return False
-    least, _, most = sample.norms
-    return not description.normalised or (least > 1 - _NORM_TOLERANCE and most < 1 + _NORM_TOLERANCE)
+def _doubts(info: CheckpointInfo, sample: Sample) -> list[str]:
+    """Say why vectors do not look like those of an inverter's encoder."""
+    if info.fingerprint:
+        return info.fingerprint.doubts(sample.vectors)
+    return doubtful_lengths(sample.vectors, 1.0) if info.encoder.normalised else []
 
 
 def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Identified:

@@ -82,7 +82,7 @@ def audit(
     """
     rows = source.rows or 0
     sample = draw(source, settings.size, seed=settings.seed, tell=lambda done: tell("Reading the store", done, rows))
-    identified = identify(inverter.info.encoder, source.keeping, sample, asked)
+    identified = identify(inverter.info, source.keeping, sample, asked)
     if encoder is not None and sample.texts is not None:
         identified = check_texts(encoder, sample, identified)
     if encoder is None and sample.texts is None:

@@ -18,7 +18,7 @@ from unembed.errors import CheckpointError
 from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
 from unembed.model.packing import Precision, pack, unpack
-from unembed.store import CanvasVocabulary, tokenizer_hash
+from unembed.store import CanvasVocabulary, Fingerprint, tokenizer_hash
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -39,6 +39,8 @@ class CheckpointInfo(BaseModel):
     special_ids: tuple[int, ...]
     tokenizer_hash: str
     training_rows: int
+    fingerprint: Fingerprint | None = None
+    """What the training vectors looked like; None in checkpoints of earlier versions."""
     metrics: dict[str, Any] = {}
 
     @property

@@ -1,17 +1,43 @@
 """``unembed embed``: a corpus becomes a store."""
 
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 def embed(
     corpus: Annotated[Path, typer.Argument(help="A folder made by unembed prepare, or a .txt / .txt.gz file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the store goes.")],
-    encoder: Annotated[str, typer.Option(help="A packaged encoder, a folder, or a hub id.")] = "all-MiniLM-L6-v2",
+    encoder: Annotated[
+        str, typer.Option(help="One that unembed encoders lists, a folder, a hub id, or https://host/v1#model.")
+    ] = "all-MiniLM-L6-v2",
     revision: Annotated[str | None, typer.Option(help="Hub revision of the encoder.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Text that the encoder puts before every sentence.")] = None,
+    task: Annotated[str | None, typer.Option(help="Adapter of the encoder, where it has one for each task.")] = None,
+    truncate_dim: Annotated[
+        int | None, typer.Option(min=1, help="Keep so many numbers of each vector (Matryoshka models).")
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="What cuts texts into tokens: an encoder's name, a tokenizer.json, or a folder with one.",
+            show_default="the encoder's own",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        int | None,
+        typer.Option(min=1, help="Keep so many pieces of the tokenizer: those that the corpus uses most."),
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option(min=0.0, help="What an endpoint takes per million tokens, for the estimate.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before an endpoint is used.")] = False,
     canvas_length: Annotated[int, typer.Option(min=1, help="Cut texts to this many tokens.")] = 32,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts per forward pass.")] = 32,
     shard_lines: Annotated[int, typer.Option(min=1, help="Lines per shard: what a kill can cost at most.")] = 8192,
@@ -26,10 +52,10 @@ def embed(
 
     from unembed.cli.output import show_result
     from unembed.corpus import read_texts
-    from unembed.encoders import load_encoder
+    from unembed.encoders import is_endpoint, load_encoder, load_tokenizer
     from unembed.errors import CorpusError
     from unembed.progress import make_progress
-    from unembed.store import Shard, embed_texts
+    from unembed.store import Shard, count_pieces, embed_texts, reduce_vocabulary, respelled_share
 
     sources = {output: corpus}
     if corpus.is_dir():
@@ -50,26 +76,60 @@ def embed(
                 f"{source} {'is empty' if source.is_file() else 'does not exist'}.",
                 "Give a text file, or a folder made by: unembed prepare INPUT --output CORPUS",
             )
-    model = load_encoder(encoder, prompt=prompt, revision=revision, device=device)
+    chosen = load_tokenizer(tokenizer) if tokenizer else None
+    if chosen and is_endpoint(encoder):
+        _announce(sources.values(), chosen, canvas_length, batch_size, price, ask=not yes and sys.stdin.isatty())
+    model = load_encoder(encoder, prompt=prompt, revision=revision, device=device, task=task, truncate_dim=truncate_dim)
+    chosen, share = chosen or model.tokenizer, None
+    if vocabulary:
+        whole = chosen
+        counts = count_pieces(read_texts(next(iter(sources.values()))), whole)
+        chosen = reduce_vocabulary(whole, counts, vocabulary)
+        share = respelled_share(whole, chosen, counts)
     result = {}
     for folder, source in sources.items():
         with make_progress() as progress:
-            task = progress.add_task(f"Embedding {source.name}", total=totals[folder])
+            bar = progress.add_task(f"Embedding {source.name}", total=totals[folder])
 
             def advance(shard: Shard) -> None:
-                progress.advance(task, shard.lines)  # noqa: B023 - called within this iteration only
+                progress.advance(bar, shard.lines)  # noqa: B023 - called within this iteration only
 
             manifest = embed_texts(
                 partial(read_texts, source),
                 folder,
                 model,
+                tokenizer=chosen,
+                respelled_share=share,
                 canvas_length=canvas_length,
                 shard_lines=shard_lines,
                 batch_size=batch_size,
                 on_shard=advance,
             )
-        result[str(folder)] = {"rows": manifest.rows, "left out": manifest.lines - manifest.rows}
+        result[str(folder)] = {
+            "rows": manifest.rows,
+            "left out": manifest.lines - manifest.rows,
+            "vocabulary": manifest.vocabulary_size,
+            "lost tokens": round(manifest.lost_share, 6),
+        } | ({} if share is None else {"respelled tokens": round(share, 6)})
     show_result(result, title=f"Embedded with {model.description.name}", as_json=as_json)
+
+
+def _announce(
+    sources: Iterable[Path], tokenizer: "Tokenizer", canvas_length: int, batch_size: int, price: float | None, ask: bool
+) -> None:
+    """Say what an endpoint will be asked for, and what that costs, before it is asked."""
+    from unembed.corpus import read_texts
+
+    texts = tokens = 0
+    for source in sources:
+        for text in read_texts(source):
+            texts += 1
+            tokens += min(canvas_length, len(tokenizer.encode(text, add_special_tokens=False).ids))
+    told = f"About {tokens:,} tokens in {-(-texts // batch_size):,} requests, as the canvas's tokenizer counts"
+    cost = "; add --price to see the cost" if price is None else f"; {tokens / 1e6 * price:,.4g} at {price:g} a million"
+    typer.echo(f"{told}{cost}.", err=True)
+    if ask:
+        typer.confirm("Go on?", abort=True, err=True)
 
 
 def _count_lines(source: Path) -> int:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from unembed.cli.animation import Row
-    from unembed.cli.job import Batch, Job, Result, RoundTrip
+    from unembed.cli.job import Batch, Job, Result
     from unembed.config import DecodingConfig
     from unembed.connectors import VectorSource
     from unembed.encoders import Encoder
+    from unembed.evaluation.round_trip import RoundTrip
     from unembed.inverter import Inverter
 
 _STDIN = "-"
@@ -209,6 +210,8 @@ def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "E
     encoder = load_encoder(
         place or described.name,
         prompt=described.prompt,
+        truncate_dim=described.truncate_dim,
+        task=described.task,
         revision=described.revision if on_hub else None,
         device=device,
     )
@@ -261,7 +264,7 @@ def _heading(trip: "RoundTrip | None") -> "list[Row]":
     if trip is None:
         return []
     rows = [("original", Text(trip.original))]
-    if trip.tokens_in_all > len(trip.ids):
+    if trip.cut:
         note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
         rows.append(("cut to", Text(trip.embedded + note)))
     return rows

@@ -5,26 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from unembed.evaluation.round_trip import RoundTrip, fit_text
+
 if TYPE_CHECKING:
     import numpy as np
-    from tokenizers import Tokenizer
 
     from unembed.cli.animation import Painter
     from unembed.config import DecodingConfig
     from unembed.decoding import Step
     from unembed.encoders import Encoder
     from unembed.inverter import Inversion, Inverter
-
-
-@dataclass(frozen=True)
-class RoundTrip:
-    """A text, and the part of it that was embedded."""
-
-    original: str
-    embedded: str
-    ids: list[int]
-    """The embedded text's tokens."""
-    tokens_in_all: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +62,7 @@ class Job:
         """Make vectors of texts, of which more than a canvas holds is cut off."""
         assert self.encoder is not None
         longest = self.inverter.info.model.canvas_length or 0
-        trips = [_fit(text, self.inverter.tokenizer, longest) for text in texts]
+        trips = [fit_text(text, self.inverter.tokenizer, longest) for text in texts]
         yield Batch(self.encoder.encode([trip.embedded for trip in trips]), trips)
 
     def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
@@ -121,20 +111,6 @@ class Job:
             "exact_match": exact_match(ids, trip.ids),
             "cosine": float(again @ vector / max(norms, 1e-12)),
         }
-
-
-def _fit(text: str, tokenizer: "Tokenizer", longest: int) -> RoundTrip:
-    """Cut a text to what a canvas holds; a text that fits is embedded as it was typed."""
-    from unembed.errors import CorpusError
-    from unembed.store import fit_to_canvas
-
-    ids = tokenizer.encode(text, add_special_tokens=False).ids
-    if 0 < len(ids) <= longest:
-        return RoundTrip(text, text, ids, len(ids))
-    cut_ids, cut_texts, _ = fit_to_canvas([text], tokenizer, longest)
-    if not cut_ids:
-        raise CorpusError(f"The text {text[:40]!r} has no tokens that can be embedded.", "Give another text.")
-    return RoundTrip(text, cut_texts[0], cut_ids[0], len(ids))
 
 
 def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:

@@ -105,6 +105,7 @@ def make_hooks(recipe: "Recipe") -> "Hooks":
             special_ids=manifest.special_ids,
             tokenizer_hash=manifest.tokenizer_hash,
             training_rows=manifest.rows,
+            fingerprint=manifest.fingerprint,
             metrics=metrics,
         )
         save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))

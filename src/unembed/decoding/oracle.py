@@ -46,6 +46,10 @@ class TextOracle:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.longest = longest
+        if isinstance(encoder, SubstitutingEncoder):
+            self._theirs = encoder.tokenizer
+            self._ours = _translation(self._theirs, tokenizer, vocabulary)
+            self._untranslated = np.flatnonzero(self._ours < 0).tolist()
 
     def settle(self, hypotheses: Sequence[Ids]) -> list[Ids | None]:
         """Return the ids of each hypothesis as text; None if it says nothing, or more than a canvas holds."""
@@ -66,12 +70,29 @@ class TextOracle:
     def substitutions(
         self, hypotheses: Sequence[Ids], targets: np.ndarray, top: int
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
-        """Ask the encoder for its gradient, if it has one."""
+        """Ask the encoder for its gradient, if it has one, where it reads a text as the same pieces as we do."""
+        found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
         if not isinstance(self.encoder, SubstitutingEncoder):
-            return [None] * len(hypotheses)
+            return found
         texts = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
-        found = self.encoder.substitutions(texts, targets, top, forbidden=self.vocabulary.special)
-        return [
-            pair if pair is not None and len(pair[0]) == len(ids) else None
-            for ids, pair in zip(hypotheses, found, strict=True)
-        ]
+        read = self._theirs.encode_batch(texts, add_special_tokens=False)
+        places = [place for place, ids in enumerate(hypotheses) if tuple(self._ours[read[place].ids]) == ids]
+        if not places:
+            return found
+        pairs = self.encoder.substitutions(
+            [texts[place] for place in places], targets[places], top, forbidden=self._untranslated
+        )
+        for place, pair in zip(places, pairs, strict=True):
+            if pair is not None and len(pair[0]) == len(hypotheses[place]):
+                found[place] = (self._ours[pair[0]], pair[1])
+        return found
+
+
+def _translation(theirs: Tokenizer, ours: Tokenizer, vocabulary: CanvasVocabulary) -> np.ndarray:
+    """Return our id for each id of the encoder: that of the same piece; -1 where no canvas may hold it."""
+    pieces = ours.get_vocab(with_added_tokens=True)
+    table = np.full(CanvasVocabulary.of(theirs).size, -1)
+    for piece, token in theirs.get_vocab(with_added_tokens=True).items():
+        table[token] = pieces.get(piece, -1)
+    table[np.isin(table, vocabulary.special)] = -1
+    return table

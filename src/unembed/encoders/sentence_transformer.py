@@ -18,18 +18,24 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from unembed.encoders.base import EncoderDescription, well_formed
-from unembed.errors import ConfigError, EncoderError, first_line
+from unembed.encoders.base import EncoderDescription, as_texts, well_formed
+from unembed.errors import ConfigError, EncoderError, UnembedError, first_line
 from unembed.progress import track
 
 _PROBE = "A short sentence, to compare 2 ways of reading it."
 _PROBES = (_PROBE, "  Spaces around,\ta tab and\na line break.  ", "Änderung, naïve façade, 東京 🙂")
 _GRADIENT_BATCH = 16
+_ROUNDING = 1e-2  # of a norm; bfloat16 has two digits
+# The names under which SentenceTransformer.encode_document looks for a prompt, in this order.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 _LONGEST = 100_000  # a longer limit means that the model has none
 
 
 class SentenceTransformerEncoder:
-    """An :class:`~unembed.encoders.Encoder` around a sentence-transformers model."""
+    """An :class:`~unembed.encoders.Encoder` around a sentence-transformers model.
+
+    Texts are embedded as documents: with the prompt that the model has for them, as ``encode_document`` does.
+    """
 
     def __init__(
         self,
@@ -38,22 +44,28 @@ class SentenceTransformerEncoder:
         name: str,
         revision: str | None,
         prompt: str | None = None,
+        task: str | None = None,
+        truncate_dim: int | None = None,
         device: str = "auto",
         local_files_only: bool = False,
+        build: Callable[..., SentenceTransformer] = SentenceTransformer,
     ) -> None:
         _check_device(device)
         folder = os.path.isdir(path)  # noqa: PTH112 - a hub id is not a path
         try:
             with _without_weight_bars():
-                self.model = SentenceTransformer(
+                self.model = build(
                     path,
                     device=None if device == "auto" else device,
+                    truncate_dim=truncate_dim,
                     revision=None if folder else revision,
                     local_files_only=local_files_only,
                     trust_remote_code=False,
                 )
             self.model.eval()
-            dimension = int(np.asarray(self.model.encode([_PROBE], show_progress_bar=False)).shape[1])
+            vector = np.asarray(self.model.encode([_PROBE], show_progress_bar=False))[0]
+        except UnembedError:
+            raise
         # The hub client, its HTTP library, safetensors and every model class raise errors of their own.
         except Exception as error:
             raise EncoderError(
@@ -65,10 +77,13 @@ class SentenceTransformerEncoder:
         self._description = EncoderDescription(
             name=name,
             revision=revision or _revision_of(self.model),
-            dim=dimension,
+            dim=_checked_dimension(vector, truncate_dim, name),
             prompt=self._prompt,
             pooling=_pooling_of(self.model),
-            normalised=any(type(module).__name__ == "Normalize" for module in self.model),
+            # Measured: vectors that are cut short are no longer of length one.
+            normalised=bool(abs(np.linalg.norm(vector) - 1.0) < _ROUNDING),
+            task=task,
+            truncate_dim=truncate_dim,
         )
         self._own_batches = self._reads_like_the_model()
 
@@ -86,12 +101,10 @@ class SentenceTransformerEncoder:
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
-        if isinstance(sentences, str):
-            raise EncoderError("encode takes a list of sentences, not one string.", "Write encode([text]).")
-        texts = [well_formed(text) for text in sentences]
+        texts = as_texts(sentences)
         if not self._own_batches:
             return np.asarray(
-                self.model.encode(
+                self.model.encode_document(
                     texts, batch_size=batch_size, prompt=self._prompt, show_progress_bar=show_progress_bar
                 ),
                 dtype=np.float32,
@@ -150,7 +163,7 @@ class SentenceTransformerEncoder:
 
         handle = self.model[0].auto_model.get_input_embeddings().register_forward_hook(capture)
         try:
-            vectors = self.model(self._features_of(rows))["sentence_embedding"].float()
+            vectors = self._vectors(rows)
         finally:
             handle.remove()
         wanted = torch.from_numpy(np.asarray(targets, dtype=np.float32)).to(vectors.device)
@@ -176,8 +189,12 @@ class SentenceTransformerEncoder:
 
     @torch.inference_mode()
     def _forward(self, rows: list[list[int]]) -> np.ndarray:
-        vectors: np.ndarray = self.model(self._features_of(rows))["sentence_embedding"].float().cpu().numpy()
+        vectors: np.ndarray = self._vectors(rows).cpu().numpy()
         return vectors
+
+    def _vectors(self, rows: list[list[int]]) -> torch.Tensor:
+        vectors: torch.Tensor = self.model(self._features_of(rows))["sentence_embedding"].float()
+        return vectors[:, : self.description.dim]
 
     def _features_of(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
         ids = torch.tensor(rows, device=self.model.device)
@@ -189,11 +206,12 @@ class SentenceTransformerEncoder:
     def _reads_like_the_model(self) -> bool:
         """Whether our reading of a text gives the very ids that the model's own preprocessing gives.
 
-        It does for plain transformers. Where it does not (other inputs, prompts left out of the pooling, vectors cut
-        short), the model's own ``encode`` is used: slower, never wrong.
+        It does for plain transformers. Where it does not (other inputs, prompts left out of the pooling, other modules
+        for documents than for queries), the model's own ``encode_document`` is used: slower, never wrong.
         """
         prompt_is_pooled = all(getattr(module, "include_prompt", True) for module in self.model)
-        if self.model.truncate_dim is not None or (self._prompt and not prompt_is_pooled):
+        routed = any(type(module).__name__ == "Router" for module in self.model)
+        if routed or (self._prompt and not prompt_is_pooled):
             return False
         probes = list(_PROBES)
         limit = self.model.max_seq_length
@@ -252,11 +270,19 @@ def _without_weight_bars() -> Iterator[None]:
 
 
 def _prompt_of(model: SentenceTransformer, given: str | None) -> str | None:
-    """Return what ``model.encode`` would put before a text: the prompt given, or the model's default one."""
-    default = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    """Return what is put before a text: the prompt given, the model's one for documents, or its default one."""
+    names = [*_DOCUMENT_PROMPTS, model.default_prompt_name]
+    # The library adds an empty prompt for documents to models that have none.
+    default = next((model.prompts[name] for name in names if model.prompts.get(name)), None)
     if given is None:
         return default or None
     return given if given or default else None
+
+
+def _checked_dimension(vector: np.ndarray, wanted: int | None, name: str) -> int:
+    if wanted is not None and wanted > len(vector):
+        raise ConfigError(f"'{name}' gives {len(vector)} numbers, not {wanted}.", "Give a smaller truncate_dim.")
+    return len(vector)
 
 
 def _tokenizer_of(model: SentenceTransformer, name: str) -> Tokenizer:

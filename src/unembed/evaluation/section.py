@@ -158,12 +158,19 @@ class SectionMaker:
     def _encoders(self) -> Table:
         first = self.ways[0]
         rows = [
-            self._row(bench.outcome(first), bench.subject.name, mode_of(first), model_facts(bench.subject))
+            self._row(
+                bench.outcome(first),
+                bench.subject.name,
+                mode_of(first),
+                model_facts(bench.subject) | {"lost tokens": bench.examiner.references.lost_share},
+            )
             for bench in self.benches
         ]
-        return Table(
-            "encoders", "Table 1: encoders", f"One row per inverter, decoded with {describe(first)}.", rows, "inverter"
+        note = (
+            f"One row per inverter, decoded with {describe(first)}. Lost tokens: the share of the texts' tokens that "
+            "the inverter's vocabulary has no piece for."
         )
+        return Table("encoders", "Table 1: encoders", note, rows, "inverter")
 
     def _strategies(self, store: Store | None) -> Table:
         rows = [self._row(self.bench.outcome(way), way.strategy, mode_of(way)) for way in self.ways]

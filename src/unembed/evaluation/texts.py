@@ -12,7 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.errors import CorpusError
-from unembed.store import fit_to_canvas
+from unembed.store import count_lost, fit_to_canvas
 
 Protocol = Literal["canvas", "natural"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
@@ -32,6 +32,8 @@ class References:
     """Different texts that were considered, in random order, until there were enough."""
     available: int
     """Different texts that there are."""
+    lost_share: float
+    """Share of the tokens of the texts looked at that no canvas can say."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,7 +76,9 @@ def choose_references(
             f"Give other texts, or choose --protocol {'natural' if protocol == 'canvas' else 'canvas'}.",
         )
     ids, said = zip(*kept, strict=True)
-    return References(protocol, canvas_length, list(said), list(ids), looked_at, len(different))
+    lost, total = count_lost([different[place] for place in order[:looked_at]], tokenizer)
+    share = lost / max(1, total)
+    return References(protocol, canvas_length, list(said), list(ids), looked_at, len(different), share)
 
 
 def _admit(

@@ -51,10 +51,9 @@ class Block(nn.Module):
         self.feedforward_in = nn.Linear(config.width, config.feedforward)
         self.feedforward_out = nn.Linear(config.feedforward, config.width)
         # Only the post layout has norms with weights of their own: they come with the pretrained layer.
-        self.attention_norm = nn.LayerNorm(config.width, eps=1e-12 if self.post else 1e-6, elementwise_affine=self.post)
-        self.feedforward_norm = nn.LayerNorm(
-            config.width, eps=1e-12 if self.post else 1e-6, elementwise_affine=self.post
-        )
+        epsilon = config.norm_epsilon if self.post else 1e-6
+        self.attention_norm = nn.LayerNorm(config.width, eps=epsilon, elementwise_affine=self.post)
+        self.feedforward_norm = nn.LayerNorm(config.width, eps=epsilon, elementwise_affine=self.post)
 
     def forward(self, hidden: Tensor, modulation: Tensor, asked: Tensor | None = None) -> Tensor:
         """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W).
@@ -112,7 +111,7 @@ class Denoiser(nn.Module):
         self.position_embedding = nn.Embedding(config.canvas_length, width)
         # On an exact canvas the distance to the end tells a position how long the text is.
         self.end_embedding = nn.Embedding(config.canvas_length, width) if config.canvas == "exact" else None
-        self.embedding_norm = nn.LayerNorm(width, eps=1e-12)
+        self.embedding_norm = nn.LayerNorm(width, eps=config.norm_epsilon)
 
         # Eq. 5: c = MLP(e). The null condition stands in for c where the vector is dropped.
         self.condition_in = nn.Linear(config.embedding_dim, width)

@@ -99,6 +99,14 @@ def fit_to_canvas(
     return [settled[row][0] for row in rows], [settled[row][1] for row in rows], rows
 
 
+def count_lost(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[int, int]:
+    """Return how many of the texts' tokens no canvas can say (unknown and special ones), and how many there are."""
+    special = set(CanvasVocabulary.of(tokenizer).special)
+    encodings = tokenizer.encode_batch([well_formed(text).strip() for text in texts], add_special_tokens=False)
+    tokens = [token for encoding in encodings for token in encoding.ids]
+    return sum(token in special for token in tokens), len(tokens)
+
+
 def tokenizer_hash(tokenizer: Tokenizer) -> str:
     """Identify a tokenizer by what it does: its serialised form without padding and truncation."""
     plain = Tokenizer.from_str(tokenizer.to_str())

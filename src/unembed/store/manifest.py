@@ -10,6 +10,7 @@ from unembed.encoders import EncoderDescription
 from unembed.errors import StoreError, first_line, from_os_error
 from unembed.files import write_json
 from unembed.store.canvas import CanvasVocabulary
+from unembed.store.fingerprint import Fingerprint
 
 FILE = "manifest.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -26,6 +27,10 @@ class Shard(BaseModel):
     """Source lines that it covers; more than ``rows`` where some were left out."""
     tokens_checksum: str
     embeddings_checksum: str
+    tokens: int = 0
+    """Tokens of its source lines, before they were cut to the canvas."""
+    lost_tokens: int = 0
+    """Those among them that no text on a canvas can say: unknown characters and special tokens."""
 
     @property
     def tokens_file(self) -> str:
@@ -58,7 +63,11 @@ class Manifest(BaseModel):
     embeddings_dtype: str = "float16"
     source_hash: str
     shard_lines: int
+    respelled_share: float | None = None
+    """Of a reduced vocabulary: the share of the tokens that had to be spelled with smaller pieces."""
     complete: bool = False
+    fingerprint: Fingerprint | None = None
+    """What the vectors look like; None until the store is complete, and in stores of earlier versions."""
     shards: tuple[Shard, ...] = ()
 
     @property
@@ -70,6 +79,11 @@ class Manifest(BaseModel):
     def lines(self) -> int:
         """Source lines that the finished shards cover."""
         return sum(shard.lines for shard in self.shards)
+
+    @property
+    def lost_share(self) -> float:
+        """Share of the source's tokens that no text on a canvas can say."""
+        return sum(shard.lost_tokens for shard in self.shards) / max(1, sum(shard.tokens for shard in self.shards))
 
     @property
     def vocabulary(self) -> CanvasVocabulary:

@@ -54,7 +54,7 @@ class Store:
         return taken
 
     def tokenizer(self) -> Tokenizer:
-        """Return the encoder's tokenizer as it was when the store was made."""
+        """Return the canvas's tokenizer as it was when the store was made."""
         path = self.folder / TOKENIZER_FILE
         try:
             tokenizer = Tokenizer.from_file(str(path))

@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError, StoreError
 from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
-from unembed.store.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
+from unembed.store.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
+from unembed.store.fingerprint import Fingerprint
 from unembed.store.manifest import FILE, TOKENIZER_FILE, Manifest, Shard
 
 
@@ -25,6 +26,8 @@ def embed_texts(
     folder: Path,
     encoder: Encoder,
     *,
+    tokenizer: Tokenizer | None = None,
+    respelled_share: float | None = None,
     canvas_length: int = 32,
     shard_lines: int = 8192,
     batch_size: int = 32,
@@ -36,6 +39,8 @@ def embed_texts(
         lines: opens the source anew at each call; it must give the same lines each time.
         folder: the store, new or unfinished.
         encoder: makes the vectors.
+        tokenizer: makes the token ids; the encoder's own by default.
+        respelled_share: what a reduced ``tokenizer`` cost, to be recorded.
         canvas_length: texts are cut to this many tokens.
         shard_lines: source lines per shard: the unit of work, and of what a kill can cost.
         batch_size: texts per forward pass of the encoder.
@@ -46,13 +51,14 @@ def embed_texts(
             raise StoreError(
                 f"Another process is filling the store in {folder}.", "Wait for it, or give another --output."
             )
-        tokenizer = encoder.tokenizer
+        tokenizer = tokenizer or encoder.tokenizer
         wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
+        wanted = wanted.model_copy(update={"respelled_share": respelled_share})
         manifest = _begin(folder, wanted, tokenizer)
         if on_shard:
             for shard in manifest.shards:
                 on_shard(shard)
-        if manifest.complete:
+        if manifest.complete and manifest.fingerprint:
             return manifest
         finished = {shard.number: shard for shard in manifest.shards}
         source = lines()
@@ -70,7 +76,7 @@ def embed_texts(
                 on_shard(finished[number])
         if not manifest.rows:
             raise StoreError("No line of the source left a single token on the canvas.", "Check the source text.")
-        manifest = manifest.model_copy(update={"complete": True})
+        manifest = manifest.model_copy(update={"complete": True, "fingerprint": _take_fingerprint(folder, manifest)})
         manifest.save(folder)
         return manifest
 
@@ -108,7 +114,7 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
     intact = tuple(shard for shard in found.shards if _is_intact(folder, shard))
     if len(intact) < len(found.shards):
-        found = found.model_copy(update={"shards": intact, "complete": False})
+        found = found.model_copy(update={"shards": intact, "complete": False, "fingerprint": None})
     return found
 
 
@@ -127,12 +133,21 @@ def _write_shard(
     for row, token_ids in enumerate(ids):
         tokens[row, : len(token_ids)] = token_ids
     shard = Shard(number=number, rows=len(ids), lines=len(block), tokens_checksum="", embeddings_checksum="")
+    lost, total = count_lost(block, tokenizer)
     return shard.model_copy(
         update={
+            "tokens": total,
+            "lost_tokens": lost,
             "tokens_checksum": _save_array(folder / shard.tokens_file, tokens),
             "embeddings_checksum": _save_array(folder / shard.embeddings_file, vectors),
         }
     )
+
+
+def _take_fingerprint(folder: Path, manifest: Manifest) -> Fingerprint | None:
+    """Read the finished shards once more: what comes out does not depend on how often the work was interrupted."""
+    files = (folder / shard.embeddings_file for shard in manifest.shards)
+    return Fingerprint.of(np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
 
 
 def _encode(texts: list[str], encoder: Encoder, manifest: Manifest, batch_size: int) -> np.ndarray:

@@ -5,6 +5,15 @@ from unembed.errors import StoreError
 from unembed.store import Manifest
 
 
+def check_pair(training: Manifest, validation: Manifest) -> None:
+    """Refuse a validation store whose ids mean other tokens than those of the training store."""
+    if training.tokenizer_hash != validation.tokenizer_hash:
+        raise StoreError(
+            "The training store and the validation store were made with different tokenizers or vocabularies.",
+            "Embed the validation texts again with --tokenizer and the folder of the training store.",
+        )
+
+
 def check_store(recipe: Recipe, manifest: Manifest) -> None:
     """Refuse a store that was not made by the recipe's encoder, prompt and canvas."""
     prefix = "sentence-transformers/"

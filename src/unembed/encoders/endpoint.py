@@ -1,0 +1,165 @@
+"""An OpenAI-compatible embeddings endpoint. Knows HTTP, not what runs behind it.
+
+The address names the model after a ``#``: ``https://api.openai.com/v1#text-embedding-3-small``. The key comes from the
+environment: ``UNEMBED_API_KEY``, or for api.openai.com ``OPENAI_API_KEY``, which is sent nowhere else.
+``UNEMBED_REQUESTS_PER_MINUTE`` keeps the client below a limit; without it, it slows down when the server says so.
+"""
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from unembed.encoders.base import EncoderDescription, as_texts
+from unembed.errors import ConfigError, EncoderError
+from unembed.progress import track
+
+_PROBE = "A short sentence."
+_SECONDS = 120
+_ATTEMPTS = 8
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+class EndpointEncoder:
+    """An :class:`~unembed.encoders.Encoder` behind HTTP. Its tokenizer is not known: choose one for the canvas."""
+
+    def __init__(self, address: str, *, prompt: str | None = None, truncate_dim: int | None = None) -> None:
+        base, _, self._model = address.partition("#")
+        if not self._model or not urlsplit(base).hostname:
+            raise ConfigError(
+                f"'{address}' names no model.", "Write the model after a #, as in https://api.openai.com/v1#model."
+            )
+        self._url = f"{base.rstrip('/')}/embeddings"
+        self._headers = {"Content-Type": "application/json"} | _authorisation(base)
+        self._pause = _pause_between_requests()
+        self._next = 0.0
+        self._prompt = prompt or ""
+        self._extra = {} if truncate_dim is None else {"dimensions": truncate_dim}
+        vector = self._ask([_PROBE])[0]
+        if truncate_dim not in (None, len(vector)):
+            raise EncoderError(
+                f"{self._url} gave {len(vector)} numbers instead of {truncate_dim}.", "Leave out truncate_dim."
+            )
+        self._description = EncoderDescription(
+            name=f"{base.rstrip('/')}#{self._model}",
+            revision="unknown",
+            dim=len(vector),
+            prompt=prompt,
+            pooling="unknown",
+            normalised=bool(abs(np.linalg.norm(vector) - 1.0) < 1e-2),
+            truncate_dim=truncate_dim,
+        )
+
+    @property
+    def description(self) -> EncoderDescription:
+        """Name, dimension, prompt and normalisation; an endpoint tells neither revision nor pooling."""
+        return self._description
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Refused: nobody knows it."""
+        raise EncoderError(
+            f"The tokenizer behind {self._url} is not known.",
+            "Choose one for the texts: --tokenizer all-MiniLM-L6-v2, or a tokenizer.json.",
+        )
+
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
+        """Return one float32 row per sentence, ``batch_size`` of them per request."""
+        texts = as_texts(sentences)
+        vectors = np.empty((len(texts), self.description.dim), dtype=np.float32)
+
+        def parts() -> Iterator[int]:
+            for start in range(0, len(texts), batch_size):
+                some = texts[start : start + batch_size]
+                vectors[start : start + len(some)] = self._ask(some)
+                yield len(some)
+
+        for _ in track(parts(), total=len(texts), label="Embedding", disable=not show_progress_bar):
+            pass
+        return vectors
+
+    def _ask(self, texts: Sequence[str]) -> np.ndarray:
+        question = {"model": self._model, "input": [self._prompt + text for text in texts], "encoding_format": "float"}
+        answer = self._post(json.dumps(question | self._extra).encode())
+        try:
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EncoderError(f"{self._url} gave no embeddings.", "Is it an OpenAI-compatible endpoint?") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise EncoderError(f"{self._url} gave {len(vectors)} vectors for {len(texts)} texts.", "Ask its operator.")
+        return vectors
+
+    def _post(self, body: bytes) -> Any:
+        """Send a request; try again, later each time, while the server or the network says that this may help."""
+        request = urllib.request.Request(self._url, body, self._headers)
+        why = ""
+        for attempt in range(_ATTEMPTS):
+            self._wait_for_turn()
+            asked_for = None
+            try:
+                with urllib.request.urlopen(request, timeout=_SECONDS) as response:
+                    return json.load(response)
+            except urllib.error.HTTPError as error:
+                why = f"{error.code} {error.reason}"
+                if error.code not in _TRY_AGAIN:
+                    raise _refused(self._url, error) from error
+                asked_for = _seconds(error.headers.get("Retry-After"))
+            except (OSError, json.JSONDecodeError) as error:
+                why = str(getattr(error, "reason", error)) or type(error).__name__
+            if attempt < _ATTEMPTS - 1:
+                time.sleep(min(asked_for or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
+        raise EncoderError(
+            f"{self._url} did not answer in {_ATTEMPTS} attempts: {why}.",
+            "Check the address and the connection. What was finished is kept: run the same command again to go on.",
+        )
+
+    def _wait_for_turn(self) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            time.sleep(self._next - now)
+        self._next = max(now, self._next) + self._pause
+
+
+def _authorisation(base: str) -> dict[str, str]:
+    address = urlsplit(base)
+    key = os.environ.get("UNEMBED_API_KEY")
+    if not key and address.hostname == "api.openai.com":
+        key = os.environ.get("OPENAI_API_KEY")
+    if not key:
+        return {}
+    if address.scheme != "https" and address.hostname not in _LOOPBACK:
+        raise ConfigError(f"The key would go over the network to {base} in the clear.", "Use https, or unset the key.")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _pause_between_requests() -> float:
+    given = os.environ.get("UNEMBED_REQUESTS_PER_MINUTE")
+    try:
+        return 0.0 if not given else 60.0 / float(given)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ConfigError(f"UNEMBED_REQUESTS_PER_MINUTE is '{given}'.", "Give a number above 0.") from error
+
+
+def _refused(url: str, error: urllib.error.HTTPError) -> EncoderError:
+    said = error.read(500).decode(errors="replace").strip()
+    remedy = "Check the model's name and the request."
+    if error.code in (401, 403):
+        remedy = "Set UNEMBED_API_KEY (or, for api.openai.com, OPENAI_API_KEY)."
+    return EncoderError(f"{url} refused: {error.code} {error.reason}. {said}", remedy)
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return None if value is None else max(0.0, float(value))
+    except ValueError:
+        return None

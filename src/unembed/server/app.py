@@ -1,0 +1,272 @@
+"""The HTTP server: routes and how they answer. Decoding happens elsewhere (:mod:`unembed.server.batcher`)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from unembed._version import __version__
+from unembed.defences import DEFENCES
+from unembed.encoders.base import well_formed
+from unembed.errors import UnembedError
+from unembed.server.batcher import Batcher
+from unembed.server.following import follow, outcomes
+from unembed.server.intake import Intake
+from unembed.server.jobs import Job, Prepared
+from unembed.server.metrics import CONTENT_TYPE, Metrics
+from unembed.server.models import Models, ServedModel
+from unembed.server.problems import Refusal, status_of
+from unembed.server.protection import Protection, problem
+from unembed.server.schemas import (
+    BatchRequest,
+    BatchResult,
+    DefenceDescription,
+    Encoded,
+    EncodeRequest,
+    ExampleList,
+    Health,
+    InvertRequest,
+    ModelList,
+    Problem,
+    Queued,
+    QueueState,
+    Result,
+    Start,
+    StepShown,
+    StreamProblem,
+)
+from unembed.server.settings import Settings
+from unembed.server.views import describe_reference
+
+_HERE = Path(__file__).parent
+_STATIC = _HERE / "static"
+_DESCRIPTION = """Reads the text back out of embedding vectors.
+
+Errors are `{message, remedy}`: 401 without the key, 413 for a body that is too large, 422 for a request that is wrong,
+503 with `Retry-After` when too much is waiting, 504 when decoding takes too long."""
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problem, "description": "The API key is missing or wrong."},
+    413: {"model": Problem, "description": "The body is too large."},
+    422: {"model": Problem, "description": "Something about the request is wrong; the message says what was expected."},
+}
+_WORK_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    **_PROBLEMS,
+    503: {
+        "model": Problem,
+        "description": "Too much is waiting.",
+        "headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}},
+    },
+    504: {"model": Problem, "description": "Decoding took too long."},
+}
+# A stream's errors are no stream, which FastAPI would take them for.
+_STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {key: value for key, value in answer.items() if key != "model"}
+    | {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    for status, answer in _WORK_PROBLEMS.items()
+}
+
+
+def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
+    """Put a server together."""
+    served = Models(models)
+    metrics = Metrics()
+    batcher = Batcher(settings, metrics)
+    intake = Intake(served, settings.limits)
+    described = ModelList(models=served.describe(), defences=_defences(), limits=settings.limits)
+    examples = ExampleList.model_validate_json((_HERE / "examples.json").read_bytes())
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        yield
+        await asyncio.to_thread(batcher.stop)
+
+    app = FastAPI(
+        title="unembed",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+        openapi_tags=[{"name": "invert"}, {"name": "about"}],
+    )
+    # Only for the description: the check itself comes before the body is read.
+    key = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="X-API-Key", auto_error=False))]
+    keyed = key if settings.api_key else []
+    _answer_errors(app)
+
+    async def submitted(body: InvertRequest) -> AsyncIterator[Job]:
+        """Let a streamed request wait; what is wrong with it is answered with a status, before the stream begins."""
+        job = await intake.inversion(body, watched=True)
+        batcher.submit([job])
+        try:
+            yield job
+        finally:
+            batcher.cancel([job])
+
+    @app.post(
+        "/api/invert/stream",
+        tags=["invert"],
+        dependencies=keyed,
+        responses=_STREAM_PROBLEMS,
+        response_class=EventSourceResponse,
+    )
+    async def invert_and_stream(
+        job: Annotated[Job, Depends(submitted)],
+    ) -> AsyncIterator[Queued | Start | StepShown | Result | StreamProblem]:
+        """Invert a text or a vector, and tell every pass.
+
+        Events: `queued` {position} while it waits, `start` with the vector, `step` after each pass, and in the end
+        `done` with a Result, or `error` {message, remedy, status}.
+        """
+        try:
+            async for name, event in follow(job, batcher, settings.wait_seconds):
+                yield _event(name, _start(job, event) if isinstance(event, Prepared) else event)
+        except UnembedError as error:
+            told = StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error))
+            yield _event("error", told)
+
+    @app.post("/api/invert", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
+    async def invert(body: InvertRequest, request: Request) -> Result:
+        """Invert a text or a vector."""
+        (result,) = await outcomes([await intake.inversion(body)], batcher, request, settings.wait_seconds)
+        assert isinstance(result, Result)
+        return result
+
+    @app.post("/api/invert/batch", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
+    async def invert_batch(body: BatchRequest, request: Request) -> BatchResult:
+        """Invert several texts or vectors, all in the same way."""
+        found = await outcomes(await intake.batch(body), batcher, request, settings.wait_seconds)
+        return BatchResult(results=[result for result in found if isinstance(result, Result)])
+
+    @app.post("/api/encode", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
+    async def encode(body: EncodeRequest, request: Request) -> Encoded:
+        """Embed a text with a model's encoder."""
+        job = await intake.encoding(body)
+        (prepared,) = await outcomes([job], batcher, request, settings.wait_seconds)
+        reference = describe_reference(job.trip, job.model)
+        assert isinstance(prepared, Prepared)
+        assert reference is not None
+        return Encoded(
+            vector=prepared.vector.tolist(),
+            statistics=prepared.statistics,
+            tokens=reference.tokens,
+            cut=reference.cut,
+        )
+
+    @app.get("/api/models", tags=["about"], dependencies=keyed, responses={401: _PROBLEMS[401]})
+    async def list_models() -> ModelList:
+        """List the inverters, the defences and the limits."""
+        return described
+
+    @app.get("/api/examples", tags=["about"], dependencies=keyed, responses={401: _PROBLEMS[401]})
+    async def list_examples() -> ExampleList:
+        """List sentences to try."""
+        return examples
+
+    @app.get("/api/queue", tags=["about"], dependencies=keyed, responses={401: _PROBLEMS[401]})
+    async def queue() -> QueueState:
+        """Tell how busy the server is."""
+        return batcher.state()
+
+    @app.get("/health", tags=["about"])
+    async def health() -> Health:
+        """Tell that the server answers."""
+        return Health(status="ok", version=__version__, models=served.names)
+
+    @app.get(
+        "/metrics",
+        tags=["about"],
+        dependencies=keyed,
+        response_class=Response,
+        responses={
+            200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}, "description": "Prometheus' text format."},
+            401: _PROBLEMS[401],
+        },
+    )
+    async def show_metrics() -> Response:
+        """Return all counters in Prometheus' text format."""
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
+    app.add_middleware(Protection, settings=settings, metrics=metrics)
+    if settings.allowed_origins:  # the last one added is the first to see a request: a preflight has no key
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key"],
+        )
+    return app
+
+
+def _defences() -> list[DefenceDescription]:
+    return [
+        DefenceDescription(
+            kind=kind, label=one.label, explanation=one.explanation, low=one.low, high=one.high, unit=one.unit
+        )
+        for kind, one in DEFENCES.items()
+    ]
+
+
+def _event(name: str, data: BaseModel) -> Any:
+    """Name an event. The type is the data's, as far as the description is concerned."""
+    return ServerSentEvent(event=name, data=data)
+
+
+def _start(job: Job, prepared: Prepared) -> Start:
+    return Start(
+        model=job.model.name,
+        length=prepared.length,
+        statistics=prepared.statistics,
+        vector=prepared.vector.tolist(),
+        reference=describe_reference(job.trip, job.model),
+    )
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Answer every kind of error with a message and a remedy."""
+
+    @app.exception_handler(UnembedError)
+    async def refused(_request: Request, error: UnembedError) -> JSONResponse:
+        retry = error.retry_after if isinstance(error, Refusal) else None
+        headers = None if retry is None else {"Retry-After": str(retry)}
+        return problem(status_of(error), error.problem, error.remedy, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        found = error.errors()
+        told = [_explain(detail) for detail in found[:3]]
+        more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
+        return problem(422, "; ".join(told) + more, "See /openapi.json for what can be asked.")
+
+    @app.exception_handler(HTTPException)
+    async def other(_request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.detail, tuple):
+            return problem(error.status_code, *error.detail)
+        if error.status_code == 400:  # a body that is not even text
+            return problem(422, "The body cannot be read; expected JSON.", "Send JSON in UTF-8.")
+        return problem(error.status_code, error.detail, "See /openapi.json for what can be asked.", error.headers)
+
+
+def _explain(detail: dict[str, Any]) -> str:
+    """Say what is wrong where, without quoting the request."""
+    if detail["type"] == "json_invalid":
+        return "the body: expected JSON"
+    place = ".".join(str(part) for part in detail["loc"][1:]) or "the body"
+    return well_formed(f"{place[:200]}: {detail['msg'].removeprefix('Value error, ')}")

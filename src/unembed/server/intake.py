@@ -1,0 +1,117 @@
+"""From requests to jobs: which model, within which limits, and whether vector and text are any good."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+
+from unembed.config import DecodingConfig
+from unembed.defences import Defence
+from unembed.errors import ConfigError, UnembedError, VectorError
+from unembed.evaluation.round_trip import RoundTrip
+from unembed.inverter import check_lengths, check_vectors, make_options
+from unembed.server.jobs import Job
+from unembed.server.models import Models, ServedModel
+from unembed.server.schemas import BatchRequest, ChooseModel, DecodingOptions, EncodeRequest, InvertRequest
+from unembed.server.settings import Limits
+
+# Squares of what lies beyond leave the range of float32.
+_NORMS = (1e-12, 1e12)
+
+
+class Intake:
+    """Makes jobs of requests, or says what is wrong with them."""
+
+    def __init__(self, models: Models, limits: Limits) -> None:
+        self._models = models
+        self._limits = limits
+
+    async def encoding(self, request: EncodeRequest) -> Job:
+        """Take in a text that is only to be embedded."""
+        model = self._models.find(request.model)
+        return await self._job(request, model, None, request.text)
+
+    async def inversion(self, request: InvertRequest, *, watched: bool = False) -> Job:
+        """Take in a text or a vector that is to be inverted."""
+        model, options = self._choose(request)
+        return await self._job(request, model, options, request.text or request.vector, watched=watched)
+
+    async def batch(self, request: BatchRequest) -> list[Job]:
+        """Take in several."""
+        model, options = self._choose(request)
+        given: Sequence[str | list[float]] = request.texts or request.vectors or []
+        if len(given) > self._limits.batch:
+            raise ConfigError(
+                f"There are {len(given)} in the batch; expected at most {self._limits.batch}.", "Send several batches."
+            )
+        jobs = []
+        for place, one in enumerate(given):
+            try:
+                jobs.append(await self._job(request, model, options, one))
+            except UnembedError as error:
+                raise ConfigError(f"Number {place} of the batch: {error.problem}", error.remedy) from error
+        return jobs
+
+    def _choose(self, request: DecodingOptions) -> tuple[ServedModel, DecodingConfig]:
+        model = self._models.find(request.model)
+        for name in ("steps", "candidates", "rounds"):
+            asked, most = getattr(request, name), getattr(self._limits, name)
+            if asked is not None and asked > most:
+                raise ConfigError(f"{name} is {asked}; expected at most {most}.", "See limits in /api/models.")
+        wanted: dict[str, Any] = {
+            name: getattr(request, name) for name in ("strategy", "steps", "guidance", "temperature", "seed")
+        }
+        if request.strategy == "guided":
+            model.needed_encoder("Guided decoding")
+            search = {"rounds": request.rounds, "candidates": request.candidates}
+            wanted["guided"] = {name: value for name, value in search.items() if value is not None}
+        else:
+            wanted["candidates"] = request.candidates
+        if request.length is not None:
+            check_lengths([request.length], 1, model.inverter.info)
+        return model, make_options(None, {name: value for name, value in wanted.items() if value is not None})
+
+    async def _job(
+        self,
+        request: ChooseModel,
+        model: ServedModel,
+        options: DecodingConfig | None,
+        given: str | list[float] | None,
+        *,
+        watched: bool = False,
+    ) -> Job:
+        return Job(
+            model,
+            options,
+            trip=await run_in_threadpool(self._fit, model, given) if isinstance(given, str) else None,
+            vector=_checked(given, model) if isinstance(given, list) else None,
+            defence=request.defence or Defence(),
+            length=request.length if isinstance(request, DecodingOptions) else None,
+            watched=watched,
+        )
+
+    def _fit(self, model: ServedModel, text: str) -> RoundTrip:
+        model.needed_encoder("Embedding a text")
+        if len(text) > self._limits.text_characters:
+            raise ConfigError(
+                f"The text has {len(text)} characters; expected at most {self._limits.text_characters}.",
+                "Give a shorter text.",
+            )
+        return model.fit(text)
+
+
+def _checked(numbers: list[float], model: ServedModel) -> np.ndarray:
+    """Return a vector that can be inverted, or say what is wrong with it."""
+    info = model.inverter.info
+    with np.errstate(over="ignore"):
+        norm = float(np.linalg.norm(np.asarray(numbers, dtype=np.float64)))
+    expected = f"Expected {info.encoder.dim} finite numbers, not all zero: a vector of {info.encoder.name}."
+    if len(numbers) != info.encoder.dim:
+        raise VectorError(f"The vector has {len(numbers)} numbers, not {info.encoder.dim}.", expected)
+    if norm == 0.0:
+        raise VectorError("The vector is all zeros.", expected)
+    if not _NORMS[0] <= norm <= _NORMS[1]:
+        raise VectorError(f"The vector's norm is {norm:.3g}; expected one from 1e-12 to 1e12.", expected)
+    checked: np.ndarray = check_vectors(np.asarray(numbers, dtype=np.float32), info)[0]
+    return checked

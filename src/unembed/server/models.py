@@ -1,0 +1,141 @@
+"""The inverters that a server has, each with its encoder where there is one. Knows nothing of queues or HTTP."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from unembed.config import STRATEGIES
+from unembed.encoders import Encoder, EncoderDescription, SubstitutingEncoder
+from unembed.errors import ConfigError, did_you_mean
+from unembed.evaluation.round_trip import RoundTrip, fit_text
+from unembed.inverter import Inverter
+from unembed.server.problems import Refusal
+from unembed.server.schemas import ModelDescription
+
+
+class SharedEncoder:
+    """An encoder that several threads may use: they take turns, for its gradient hooks into the one model."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._turn = threading.Lock()
+
+    @property
+    def description(self) -> EncoderDescription:
+        """Name, revision, dimension, prompt, pooling and normalisation."""
+        return self._encoder.description
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """A copy of the encoder's tokenizer."""
+        return self._encoder.tokenizer
+
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
+        """Return one float32 row per sentence."""
+        with self._turn:
+            return self._encoder.encode(sentences, batch_size=batch_size, show_progress_bar=show_progress_bar)
+
+    def substitutions(
+        self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
+    ) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        """Ask the encoder for its gradient, if it has one."""
+        if not isinstance(self._encoder, SubstitutingEncoder):
+            return [None] * len(sentences)
+        with self._turn:
+            return self._encoder.substitutions(sentences, targets, top, forbidden=forbidden)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """An inverter under the name that requests know it by."""
+
+    name: str
+    inverter: Inverter
+    encoder: Encoder | None = None
+
+    @cached_property
+    def shared_encoder(self) -> SharedEncoder | None:
+        """The encoder, for any thread."""
+        return None if self.encoder is None else SharedEncoder(self.encoder)
+
+    @property
+    def canvas_length(self) -> int:
+        """Tokens that a text can have at most."""
+        return self.inverter.info.model.canvas_length or 0
+
+    def needed_encoder(self, purpose: str) -> SharedEncoder:
+        """Return the encoder, or say that there is none."""
+        if self.shared_encoder is None:
+            raise ConfigError(
+                f"{purpose} needs the encoder '{self.inverter.info.encoder.name}', which this server does not have.",
+                "Expected a vector and a blind strategy.",
+            )
+        return self.shared_encoder
+
+    def fit(self, text: str) -> RoundTrip:
+        """Cut a text to what the canvas holds."""
+        return fit_text(text, self.inverter.tokenizer, self.canvas_length)
+
+    def likeliest_lengths(self, vectors: np.ndarray) -> list[int | None]:
+        """Say how many tokens each text will get: what can be decoded together. None when it is not told before."""
+        if self.inverter.info.model.canvas == "fixed":
+            return [self.canvas_length] * len(vectors)
+        with torch.no_grad():
+            scores = self.inverter.engine.length_logits(torch.from_numpy(vectors).to(self.inverter.device))
+        return [*(scores.argmax(-1) + 1).tolist()]
+
+    def token_names(self, ids: Sequence[int]) -> list[str]:
+        """Name tokens as the tokenizer does; a mask has no name."""
+        vocabulary = self.inverter.info.vocabulary
+        own = {vocabulary.eos: "[EOS]", vocabulary.pad: "[PAD]", vocabulary.mask: ""}
+        return [own[token] if token in own else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
+
+    def describe(self, *, default: bool) -> ModelDescription:
+        """Return all that a client needs to know."""
+        info = self.inverter.info
+        numbers = {name: value for name, value in info.metrics.items() if isinstance(value, int | float)}
+        return ModelDescription.model_validate(
+            {
+                "name": self.name,
+                "encoder": info.encoder.name,
+                "dimension": info.encoder.dim,
+                "canvas_length": self.canvas_length,
+                "strategies": [name for name in STRATEGIES if name != "guided" or self.encoder],
+                "guided": self.encoder is not None,
+                "parameters": sum(part.numel() for part in self.inverter.model.parameters()),
+                "default": default,
+                "metrics": {name: float(value) for name, value in numbers.items() if np.isfinite(value)},
+            }
+        )
+
+
+class Models:
+    """All inverters of a server; the first is the default."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        if not models:
+            raise ConfigError("A server needs at least one inverter.", "Name one with --model.")
+        self._by_name = {model.name: model for model in models}
+        if len(self._by_name) < len(models):
+            raise ConfigError("Two inverters have the same name.", "Name them apart: --model NAME=FOLDER.")
+
+    @property
+    def names(self) -> list[str]:
+        """All names, the default first."""
+        return list(self._by_name)
+
+    def find(self, name: str | None) -> ServedModel:
+        """Return a model by its name; the first when none is named."""
+        name = self.names[0] if name is None else name
+        if name not in self._by_name:
+            raise Refusal(422, f"There is no model '{name}': {did_you_mean(name, self._by_name)}", "See /api/models.")
+        return self._by_name[name]
+
+    def describe(self) -> list[ModelDescription]:
+        """Describe all models."""
+        return [model.describe(default=place == 0) for place, model in enumerate(self._by_name.values())]

@@ -1,0 +1,22 @@
+"""What a server says no with, besides the mistakes of a request itself. Knows statuses, not responses."""
+
+from unembed.errors import UnembedError
+
+
+class Refusal(UnembedError):
+    """A request that cannot be answered as it should be: the status, and after how many seconds to try again."""
+
+    def __init__(self, status: int, problem: str, remedy: str = "", retry_after: int | None = None) -> None:
+        super().__init__(problem, remedy)
+        self.status = status
+        self.retry_after = retry_after
+
+
+def busy(problem: str, retry_after: int = 5) -> Refusal:
+    """Refuse for want of room or time to wait."""
+    return Refusal(503, problem, f"Try again in {retry_after} seconds.", retry_after)
+
+
+def status_of(error: UnembedError) -> int:
+    """Return the status that an error is answered with: a mistake of the request unless it says otherwise."""
+    return error.status if isinstance(error, Refusal) else 422

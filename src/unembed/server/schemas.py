@@ -1,0 +1,280 @@
+"""What goes in and out over HTTP. Plain data: the OpenAPI description is made from it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator, model_validator
+
+from unembed.config import Strategy
+from unembed.defences import Defence, Kind
+from unembed.server.settings import Limits
+
+# A lower temperature would divide by almost nothing; 0 is the likeliest token by definition.
+_LOWEST_TEMPERATURE = 0.01
+
+Vector = Annotated[list[FiniteFloat], Field(min_length=1, description="The numbers of an embedding.")]
+Text = Annotated[str, Field(min_length=1, description="A text to embed; what a canvas cannot hold is cut off.")]
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+
+class ChooseModel(_In):
+    """Which inverter, and what is done to the vector before."""
+
+    model: str | None = Field(default=None, max_length=200, description="A name of /api/models; by default the first.")
+    defence: Defence | None = Field(default=None, description="What is done to the vector before it is inverted.")
+
+
+class DecodingOptions(ChooseModel):
+    """How vectors are decoded. What is left out takes its default, as in ``unembed invert``."""
+
+    strategy: Strategy = Field(default="confidence", description="All but ``guided`` work without the encoder.")
+    steps: int | None = Field(default=None, ge=1, description="Passes at most.")
+    candidates: int | None = Field(default=None, ge=1, description="Hypotheses per vector; the best is kept.")
+    length: int | None = Field(default=None, ge=1, description="Tokens of the text, where that is known.")
+    guidance: float | None = Field(default=None, ge=0.0, le=10.0, description="Strength of classifier-free guidance.")
+    temperature: float | None = Field(
+        default=None, ge=0.0, le=5.0, description="Of the strategies that sample: 0, or at least 0.01."
+    )
+    seed: int | None = Field(default=None, ge=0, lt=2**32, description="The same seed gives the same text.")
+    rounds: int | None = Field(default=None, ge=0, description="Rounds of search at most, for ``guided``.")
+
+    @field_validator("temperature")
+    @classmethod
+    def _not_almost_zero(cls, value: float | None) -> float | None:
+        if value is not None and 0.0 < value < _LOWEST_TEMPERATURE:
+            raise ValueError(f"expected 0, or at least {_LOWEST_TEMPERATURE}")
+        return value
+
+    @model_validator(mode="after")
+    def _rounds_are_for_guided(self) -> Self:
+        if self.rounds is not None and self.strategy != "guided":
+            raise ValueError("rounds is for the strategy guided; expected steps instead")
+        return self
+
+
+class InvertRequest(DecodingOptions):
+    """One text or one vector to invert."""
+
+    text: Text | None = None
+    vector: Vector | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.text is None) == (self.vector is None):
+            raise ValueError("expected exactly one of text and vector")
+        return self
+
+
+class BatchRequest(DecodingOptions):
+    """Several texts or several vectors to invert, all in the same way."""
+
+    texts: list[Text] | None = Field(default=None, min_length=1)
+    vectors: list[Vector] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.texts is None) == (self.vectors is None):
+            raise ValueError("expected exactly one of texts and vectors")
+        return self
+
+
+class EncodeRequest(ChooseModel):
+    """A text to embed."""
+
+    text: Text
+
+
+class Histogram(_Out):
+    """How many numbers of a vector lie between two edges; one edge more than counts."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class Statistics(_Out):
+    """What can be seen of a vector at a glance."""
+
+    dimension: int
+    norm: float
+    minimum: float
+    maximum: float
+    mean: float
+    entropy: float = Field(description="Of the histogram, in bits.")
+    histogram: Histogram
+
+
+class Encoded(_Out):
+    """A text's vector."""
+
+    vector: list[float] = Field(description="After the defence, if there is one.")
+    statistics: Statistics
+    tokens: list[str] = Field(description="The tokens that were embedded.")
+    cut: bool = Field(description="Whether the text was longer than the inverter's canvas, and cut.")
+
+
+class Reference(_Out):
+    """The text that was embedded."""
+
+    text: str
+    tokens: list[str]
+    cut: bool = Field(description="Whether the text given was longer than the inverter's canvas, and cut.")
+
+
+class RecoveredToken(_Out):
+    """A token, and its probability when it was revealed."""
+
+    text: str
+    confidence: float
+
+
+class Measures(_Out):
+    """How much of the embedded text was recovered, free-running from the all-masked canvas."""
+
+    token_accuracy: float
+    token_f1: float
+    exact_match: float
+
+
+class Result(_Out):
+    """What was read out of a vector."""
+
+    text: str
+    tokens: list[RecoveredToken]
+    strategy: Strategy
+    passes: int = Field(description="Passes of the denoiser over canvases of this text.")
+    milliseconds: float = Field(description="From the first pass of the batch until this text was there.")
+    waited_milliseconds: float = Field(description="From the arrival until the first pass.")
+    score: float = Field(description="The model's own score; when guided, the cosine with the vector inverted.")
+    cosine: float | None = Field(
+        description="Of the recovered text's vector with the vector before its defence; null without the encoder."
+    )
+    encoder_calls: int = Field(description="Texts embedded on the way; 0 when blind.")
+    reference: Reference | None = Field(description="For texts only.")
+    measures: Measures | None = Field(description="For texts only.")
+    statistics: Statistics = Field(description="Of the vector that was inverted.")
+    model: str
+
+
+class BatchResult(_Out):
+    """A result for each text or vector, in their order."""
+
+    results: list[Result]
+
+
+class Queued(_Out):
+    """Event ``queued``: how many are before it, and itself."""
+
+    position: int
+
+
+class Start(_Out):
+    """Event ``start``: the vector is there, decoding is next."""
+
+    model: str
+    length: int | None = Field(description="Tokens that the text will have; null when several lengths are tried.")
+    statistics: Statistics
+    vector: list[float] = Field(description="As it is inverted: after the defence.")
+    reference: Reference | None
+
+
+class CanvasToken(_Out):
+    """One position of a canvas."""
+
+    text: str = Field(description="Empty while it is masked.")
+    masked: bool
+    changed: bool = Field(description="Whether this pass changed it.")
+    confidence: float
+
+
+class StepShown(_Out):
+    """Event ``step``: a canvas after a pass, or the best text after a round of guided search."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    number: int = Field(serialization_alias="pass")
+    mask_rate: float
+    score: float | None = Field(description="As in the result; null while positions are masked.")
+    encoder_calls: int
+    tokens: list[CanvasToken]
+
+
+class Problem(_Out):
+    """What went wrong, and what to do about it."""
+
+    message: str
+    remedy: str
+
+
+class StreamProblem(Problem):
+    """Event ``error``: the answer that the request would have got if it had not been a stream."""
+
+    status: int
+
+
+class ModelDescription(_Out):
+    """An inverter that can be asked."""
+
+    name: str
+    encoder: str = Field(description="Whose vectors it reads.")
+    dimension: int
+    canvas_length: int = Field(description="Tokens that a text can have at most.")
+    strategies: list[Strategy]
+    guided: bool = Field(description="Whether the encoder is at hand: for texts, cosines and ``guided``.")
+    parameters: int
+    default: bool
+    metrics: dict[str, float] = Field(description="Measured during training, on held-out rows.")
+
+
+class DefenceDescription(_Out):
+    """A defence, and what its strength means."""
+
+    kind: Kind
+    label: str
+    explanation: str
+    low: float = Field(description="The parameter at strength 0.")
+    high: float = Field(description="The parameter at strength 1.")
+    unit: str
+
+
+class ModelList(_Out):
+    """All that can be asked of this server."""
+
+    models: list[ModelDescription]
+    defences: list[DefenceDescription]
+    limits: Limits
+
+
+class Example(_Out):
+    """A sentence to try."""
+
+    text: str
+    difficulty: Literal["easy", "hard"]
+
+
+class ExampleList(_Out):
+    """Sentences to try."""
+
+    examples: list[Example]
+
+
+class QueueState(_Out):
+    """How busy the server is, in vectors."""
+
+    running: int
+    waiting: int
+    capacity: int
+    workers: int
+
+
+class Health(_Out):
+    """That the server answers."""
+
+    status: Literal["ok"]
+    version: str
+    models: list[str]

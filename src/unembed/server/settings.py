@@ -1,0 +1,52 @@
+"""What a server allows: limits, time-outs, who may ask. Knows nothing of HTTP."""
+
+import os
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from unembed.config import Count, Positive
+
+Seconds = Annotated[float, Field(gt=0.0)]
+
+
+class Limits(BaseModel):
+    """How much one request may ask for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    body_bytes: Positive = Field(default=4 << 20, description="Bytes of a request's body.")
+    text_characters: Positive = Field(default=2_000, description="Characters of a text.")
+    batch: Positive = Field(default=64, description="Vectors or texts of a batch request.")
+    steps: Positive = Field(default=64, description="Passes.")
+    candidates: Positive = Field(default=16, description="Hypotheses per vector.")
+    rounds: Count = Field(default=50, description="Rounds of guided search.")
+    queue: Positive = Field(default=256, description="Vectors that may wait, of all requests together.")
+
+
+class Settings(BaseModel):
+    """How a server runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limits: Limits = Limits()
+    workers: Positive = Field(default_factory=lambda: min(4, _cores()))
+    """Threads that decode, each a batch of its own."""
+    threads: Positive = 1
+    """Cores that share the products of one batch. Batches side by side lose less to waiting than shared products."""
+    largest_batch: Positive = 32
+    """Vectors that are decoded together."""
+    coalesce_seconds: Annotated[float, Field(ge=0.0)] = 0.005
+    """How long a vector waits for company when nothing else is to be done."""
+    wait_seconds: Seconds = 30.0
+    """How long a request may wait for its turn."""
+    work_seconds: Seconds = 120.0
+    """How long a batch may be decoded."""
+    api_key: SecretStr | None = None
+    """If given, whoever asks must know it."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins whose pages may use the API from a browser, besides our own page."""
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

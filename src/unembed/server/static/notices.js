@@ -1,0 +1,50 @@
+/** What the page says about itself: the status line, the alert with its remedy, and the question for a key. */
+
+import { find } from "./dom.js";
+import { Problem } from "./problem.js";
+
+const status = find("status", HTMLElement);
+const alert = find("alert", HTMLElement);
+const message = find("alert-message", HTMLElement);
+const remedy = find("alert-remedy", HTMLElement);
+const dialog = find("key-dialog", HTMLDialogElement);
+
+/** @param {string} text read out by screen readers as well */
+export function say(text) {
+  status.textContent = text;
+}
+
+/** @param {unknown} error */
+export function complain(error) {
+  const problem = error instanceof Problem ? error : new Problem("Something on this page broke.", "Reload it.", 500);
+  if (!(error instanceof Problem)) console.error(error);
+  message.textContent = problem.message;
+  remedy.textContent = problem.remedy;
+  alert.hidden = false;
+  say("");
+}
+
+export function clearComplaint() {
+  alert.hidden = true;
+}
+
+/** @param {() => void} retry */
+export function onRetry(retry) {
+  find("alert-retry", HTMLButtonElement).addEventListener("click", retry);
+}
+
+/**
+ * @param {boolean} refused whether a key was given and not accepted
+ * @returns {Promise<string | null>}
+ */
+export function askForKey(refused) {
+  const field = find("key", HTMLInputElement);
+  if (refused) find("key-note", HTMLElement).textContent = "That key was not accepted. Try another one.";
+  field.value = "";
+  dialog.returnValue = "cancel";
+  dialog.showModal();
+  field.focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "use" ? field.value.trim() : null), { once: true });
+  });
+}

@@ -1,0 +1,75 @@
+"""How vectors, steps and inversions are shown to a client. Knows schemas, no HTTP."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unembed.decoding import Step
+from unembed.evaluation.metrics import exact_match, token_accuracy, token_f1
+from unembed.evaluation.round_trip import RoundTrip
+from unembed.server.models import ServedModel
+from unembed.server.schemas import CanvasToken, Histogram, Measures, Reference, Statistics, StepShown
+
+_BINS = 32
+
+
+def describe_vector(vector: np.ndarray) -> Statistics:
+    """Return what can be seen of a vector (d,) at a glance."""
+    exact = vector.astype(np.float64)
+    counts, edges = np.histogram(exact, bins=_BINS)
+    shares = counts[counts > 0] / len(exact)
+    return Statistics(
+        dimension=len(exact),
+        norm=float(np.linalg.norm(exact)),
+        minimum=float(exact.min()),
+        maximum=float(exact.max()),
+        mean=float(exact.mean()),
+        entropy=float(abs((shares * np.log2(shares)).sum())),
+        histogram=Histogram(edges=edges.tolist(), counts=counts.tolist()),
+    )
+
+
+def describe_reference(trip: RoundTrip | None, model: ServedModel) -> Reference | None:
+    """Return the text that was embedded, if one was."""
+    if trip is None:
+        return None
+    return Reference(text=trip.embedded, tokens=model.token_names(trip.ids), cut=trip.cut)
+
+
+def measure(recovered: Sequence[int], trip: RoundTrip | None) -> Measures | None:
+    """Compare recovered tokens with those of the text that was embedded, if one was."""
+    if trip is None:
+        return None
+    return Measures(
+        token_accuracy=token_accuracy(recovered, trip.ids),
+        token_f1=token_f1(recovered, trip.ids),
+        exact_match=exact_match(recovered, trip.ids),
+    )
+
+
+def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
+    """Return one hypothesis after a pass."""
+    canvas = step.canvas[place].tolist()
+    mask = model.inverter.info.vocabulary.mask
+    rate = float(step.mask_rate[place])
+    return StepShown(
+        number=int(step.passes[place]),
+        mask_rate=rate,
+        score=float(step.score[place]) if rate == 0.0 else None,
+        encoder_calls=int(step.encoder_calls[place]),
+        tokens=[
+            CanvasToken(text=text, masked=token == mask, changed=changed, confidence=confidence)
+            for text, token, changed, confidence in zip(
+                model.token_names(canvas),
+                canvas,
+                step.changed[place].tolist(),
+                step.confidence[place].tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the cosine of two vectors."""
+    return float(one @ other / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12))

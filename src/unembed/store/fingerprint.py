@@ -1,0 +1,91 @@
+"""What the vectors of an encoder look like, so that another encoder's can be told from them. Knows no encoder.
+
+Mean and spread of each number are taken over directions: vectors scaled to length one, which is all that an inverter
+sees of them. They tell encoders apart whose vectors share a mean direction of their own (most do), or that have numbers
+which never move. Two encoders without either look alike, so no warning is no proof.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+# A number that never moves must still be allowed to be rounded: its spread counts as this share of the usual one.
+_LEAST_SPREAD = 0.02
+# Mean squared deviation, in spreads, above which vectors are called strange. It is 1 for the texts of the store; single
+# vectors scatter more than means, hence the margin. benchmarks/fingerprints.py measures both sides of the limit.
+_FARTHEST, _MARGIN = 1.75, 0.5
+_NORM_TOLERANCE = 0.1  # rounding, to half precision say, stays well within it
+_SPREADS = 6.0
+_ROUNDING = 1e-6
+_ENOUGH = 100  # rows; the spreads of fewer are guesswork
+
+
+class Fingerprint(BaseModel):
+    """Mean and spread of an encoder's vectors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int
+    """Vectors that it was taken from."""
+    norm: float
+    """Mean length of the vectors as the encoder gives them."""
+    norm_spread: float
+    mean: tuple[float, ...]
+    """Of each number of the vectors scaled to length one."""
+    spread: tuple[float, ...]
+    """Standard deviation of the same."""
+
+    @classmethod
+    def of(cls, parts: Iterable[np.ndarray]) -> "Fingerprint | None":
+        """Take the fingerprint of vectors that come in parts (n, d); None if there are none but zeros."""
+        rows, norms = 0, np.zeros(2)
+        sums: np.ndarray | None = None
+        for part in parts:
+            lengths = np.linalg.norm(part.astype(np.float64), axis=1)
+            directions = part[lengths > 0].astype(np.float64) / lengths[lengths > 0, None]
+            moments = np.stack([directions.sum(0), (directions**2).sum(0)])
+            sums = moments if sums is None else sums + moments
+            norms += lengths.sum(), (lengths**2).sum()
+            rows += len(directions)
+        if not rows or sums is None:
+            return None
+        mean, square = sums / rows
+        length, length_square = norms / rows
+        return cls(
+            rows=rows,
+            norm=_short(length),
+            norm_spread=_short(np.sqrt(max(0.0, length_square - length**2))),
+            mean=tuple(map(_short, mean)),
+            spread=tuple(map(_short, np.sqrt(np.maximum(0.0, square - mean**2)))),
+        )
+
+    def distance(self, vectors: np.ndarray) -> float:
+        """Return how far vectors (n, d) lie from the mean: their mean squared deviation, in spreads."""
+        spread = np.asarray(self.spread)
+        spread = np.maximum(spread, max(_LEAST_SPREAD * float(np.median(spread)), _ROUNDING))
+        directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return float((((directions - np.asarray(self.mean)) / spread) ** 2).mean())
+
+    def doubts(self, vectors: np.ndarray) -> list[str]:
+        """Say why vectors (n, d), none of them zero, cannot be this encoder's; nothing where they may be."""
+        found = doubtful_lengths(vectors, self.norm, self.norm_spread)
+        distance, farthest = self.distance(vectors), _FARTHEST + _MARGIN / np.sqrt(len(vectors))
+        if self.rows >= _ENOUGH and distance > farthest:
+            found.append(
+                f"their numbers deviate from its means by {distance**0.5:.1f} times the usual, {farthest**0.5:.1f} "
+                "is the limit"
+            )
+        return found
+
+
+def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
+    """Say which of the vectors (n, d) has another length than the encoder's; nothing where all may have."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    strange = np.flatnonzero(np.abs(lengths - norm) > max(_NORM_TOLERANCE * norm, _SPREADS * spread))
+    return [f"one has the length {lengths[strange[0]]:.3g}, its vectors have {norm:.3g}"] if len(strange) else []
+
+
+def _short(value: float) -> float:
+    """Round to the digits that half precision leaves."""
+    return float(f"{value:.6g}")

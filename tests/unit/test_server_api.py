@@ -1,0 +1,300 @@
+"""What the HTTP API answers, over real HTTP."""
+
+import json
+
+import numpy as np
+import pytest
+
+from unembed.defences import DEFENCES, Defence, apply
+from unembed.evaluation import token_f1
+from unembed.server import ServedModel
+
+TEXT = "the cat sleeps on the warm mat."
+VECTOR = [float(number) for number in np.random.default_rng(0).normal(size=16)]
+
+
+def events_of(response) -> list[tuple[str, dict]]:
+    """Read a stream of server-sent events."""
+    parts = [part.split("\n") for part in response.read().decode().split("\n\n") if part.startswith("event:")]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in parts]
+
+
+def stream(client, **body):
+    with client.stream("POST", "/api/invert/stream", json=body) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        return events_of(response)
+
+
+def test_a_text_is_embedded(serve, fake_encoder):
+    answer = serve().post("/api/encode", json={"text": TEXT}).json()
+    assert np.allclose(answer["vector"], fake_encoder.encode([TEXT])[0])
+    assert answer["tokens"] == ["the", "cat", "sleeps", "on", "the", "warm", "mat", "."]
+    assert answer["cut"] is False
+    statistics = answer["statistics"]
+    assert statistics["dimension"] == 16
+    assert statistics["norm"] == pytest.approx(1.0)
+    assert statistics["minimum"] == pytest.approx(min(answer["vector"]))
+    assert sum(statistics["histogram"]["counts"]) == 16
+    assert len(statistics["histogram"]["edges"]) == len(statistics["histogram"]["counts"]) + 1
+
+
+def test_a_text_longer_than_the_canvas_is_cut(serve):
+    answer = serve().post("/api/encode", json={"text": "the dog runs in the park. " * 5}).json()
+    assert answer["cut"] is True
+    assert len(answer["tokens"]) == 12
+
+
+def test_a_vector_is_inverted_as_the_inverter_does_it(serve, make_inverter):
+    answer = serve().post("/api/invert", json={"vector": VECTOR, "strategy": "adaptive", "steps": 4}).json()
+    expected = make_inverter().invert([VECTOR], strategy="adaptive", steps=4)[0]
+    assert answer["text"] == expected.text
+    assert [token["text"] for token in answer["tokens"]] == expected.tokens
+    assert answer["passes"] == expected.passes
+    assert answer["score"] == pytest.approx(expected.score)
+    assert answer["strategy"] == "adaptive"
+    assert answer["model"] == "tiny"
+    assert answer["reference"] is None
+    assert answer["measures"] is None
+    assert answer["statistics"]["dimension"] == 16
+
+
+def test_a_text_is_inverted_and_compared(serve, fake_encoder, tiny_tokenizer):
+    answer = serve().post("/api/invert", json={"text": TEXT}).json()
+    assert answer["reference"] == {
+        "text": TEXT,
+        "tokens": ["the", "cat", "sleeps", "on", "the", "warm", "mat", "."],
+        "cut": False,
+    }
+    ids = [
+        [tiny_tokenizer.token_to_id(token) for token in tokens]
+        for tokens in ([token["text"] for token in answer["tokens"]], answer["reference"]["tokens"])
+    ]
+    assert answer["measures"]["token_f1"] == pytest.approx(token_f1(*ids))
+    again, original = fake_encoder.encode([answer["text"], TEXT])
+    assert answer["cosine"] == pytest.approx(float(again @ original), abs=1e-5)
+
+
+def test_a_defence_is_applied_before_inversion_and_the_cosine_is_with_the_undefended_vector(
+    serve, make_inverter, fake_encoder
+):
+    defence = {"kind": "noise", "strength": 0.8, "seed": 5}
+    client = serve()
+    answer = client.post("/api/invert", json={"text": TEXT, "defence": defence}).json()
+    original = fake_encoder.encode([TEXT])
+    expected = make_inverter().invert(apply(original, Defence(**defence)))[0]
+    assert answer["text"] == expected.text
+    again = fake_encoder.encode([answer["text"]])[0]
+    assert answer["cosine"] == pytest.approx(float(again @ original[0]), abs=1e-5)
+    encoded = client.post("/api/encode", json={"text": TEXT, "defence": defence}).json()
+    assert np.allclose(encoded["vector"], apply(original, Defence(**defence))[0], atol=1e-6)
+
+
+def test_guided_decoding_asks_the_encoder(serve):
+    answer = serve().post("/api/invert", json={"text": TEXT, "strategy": "guided", "rounds": 2}).json()
+    assert answer["encoder_calls"] > 0
+    assert answer["score"] == pytest.approx(answer["cosine"], abs=1e-4)
+
+
+def test_a_batch_gives_what_single_requests_give_in_their_order(serve):
+    client = serve()
+    vectors = np.random.default_rng(1).normal(size=(7, 16)).tolist()
+    options = {"strategy": "euler", "steps": 3, "seed": 4}
+    answer = client.post("/api/invert/batch", json={"vectors": vectors, **options}).json()
+    single = [client.post("/api/invert", json={"vector": vector, **options}).json() for vector in vectors]
+    assert [result["text"] for result in answer["results"]] == [result["text"] for result in single]
+    assert len({result["text"] for result in single}) > 1
+
+
+def test_a_batch_of_texts_is_compared(serve):
+    answer = serve().post("/api/invert/batch", json={"texts": [TEXT, "a bird sings."]}).json()
+    assert [result["reference"]["text"] for result in answer["results"]] == [TEXT, "a bird sings."]
+
+
+def test_a_stream_tells_the_start_every_pass_and_the_result(serve):
+    client = serve()
+    events = stream(client, text=TEXT, steps=4, length=8)
+    assert [name for name, _ in events] == ["start", "step", "step", "step", "step", "done"]
+    start, *steps, done = (event for _, event in events)
+    assert start["model"] == "tiny"
+    assert start["length"] == 8
+    assert len(start["vector"]) == 16
+    assert start["reference"]["text"] == TEXT
+    assert [step["pass"] for step in steps] == [1, 2, 3, 4]
+    assert [step["mask_rate"] for step in steps] == [0.75, 0.5, 0.25, 0.0]
+    for step in steps:
+        assert sum(token["masked"] for token in step["tokens"]) == 8 * step["mask_rate"]
+        assert sum(token["changed"] for token in step["tokens"]) == 2
+        assert all((token["text"] == "") == token["masked"] for token in step["tokens"])
+    assert [step["score"] is None for step in steps] == [True, True, True, False]
+    assert [token["text"] for token in steps[-1]["tokens"]] == [token["text"] for token in done["tokens"]]
+    whole = client.post("/api/invert", json={"text": TEXT, "steps": 4, "length": 8}).json()
+    assert done["text"] == whole["text"]
+
+
+def test_of_several_hypotheses_a_stream_shows_the_first_and_then_the_one_kept(serve):
+    events = stream(serve(), vector=VECTOR, candidates=3, steps=2)
+    assert dict(events)["start"]["length"] is None
+    steps = [event for name, event in events if name == "step"]
+    assert len({len(step["tokens"]) for step in steps[:-1]}) == 1
+    assert [token["text"] for token in steps[-1]["tokens"]] == [token["text"] for token in events[-1][1]["tokens"]]
+
+
+def test_a_guided_stream_shows_the_search(serve):
+    events = stream(serve(), text=TEXT, strategy="guided", rounds=3)
+    searched = [event for name, event in events if name == "step" and event["encoder_calls"]]
+    scores = [step["score"] for step in searched]
+    assert len(searched) >= 2
+    assert scores == sorted(scores)
+    assert events[-1][0] == "done"
+
+
+def test_a_fixed_canvas_can_be_watched_too(serve, make_inverter):
+    client = serve([ServedModel("fixed", make_inverter(canvas="fixed"))])
+    events = stream(client, vector=VECTOR, steps=3)
+    assert len(events[1][1]["tokens"]) == 12
+    assert events[-1][0] == "done"
+
+
+def test_the_models_are_described(serve, make_inverter, fake_encoder):
+    metrics = {"token_f1": 0.5, "step": 7, "note": "not a number", "elbo": float("nan")}
+    client = serve([ServedModel("one", make_inverter(metrics), fake_encoder), ServedModel("two", make_inverter())])
+    answer = client.get("/api/models").json()
+    one, two = answer["models"]
+    assert (one["name"], one["default"], one["guided"]) == ("one", True, True)
+    assert (two["name"], two["default"], two["guided"]) == ("two", False, False)
+    assert (one["encoder"], one["dimension"], one["canvas_length"]) == ("fake", 16, 12)
+    assert one["metrics"] == {"token_f1": 0.5, "step": 7.0}
+    assert one["parameters"] > 0
+    assert "guided" in one["strategies"]
+    assert "guided" not in two["strategies"]
+    assert [defence["kind"] for defence in answer["defences"]] == list(DEFENCES)
+    assert answer["limits"]["batch"] == 64
+
+
+def test_a_model_is_chosen_by_its_name(serve, make_inverter):
+    client = serve([ServedModel("one", make_inverter()), ServedModel("two", make_inverter(seed=3))])
+    assert client.post("/api/invert", json={"vector": VECTOR}).json()["model"] == "one"
+    two = client.post("/api/invert", json={"vector": VECTOR, "model": "two"}).json()
+    assert two["model"] == "two"
+    assert two["text"] == make_inverter(seed=3).invert([VECTOR])[0].text
+
+
+def test_there_are_easy_and_hard_examples(serve):
+    examples = serve().get("/api/examples").json()["examples"]
+    assert {example["difficulty"] for example in examples} == {"easy", "hard"}
+    assert all(example["text"] for example in examples)
+
+
+def test_health_tells_the_models(serve):
+    answer = serve().get("/health").json()
+    assert (answer["status"], answer["models"]) == ("ok", ["tiny"])
+
+
+def test_metrics_count_requests_batches_and_seconds(serve):
+    client = serve()
+    client.post("/api/invert/batch", json={"vectors": [VECTOR, VECTOR], "length": 5})
+    client.post("/api/invert", json={"vector": []})
+    client.get("/no/such/path")
+    text = client.get("/metrics").text
+    assert 'unembed_requests_total{path="/api/invert/batch",status="200"} 1.0' in text
+    assert 'unembed_requests_total{path="/api/invert",status="422"} 1.0' in text
+    assert 'unembed_requests_total{path="other",status="404"} 1.0' in text
+    assert 'unembed_batch_size_bucket{le="2.0"} 1.0' in text
+    assert "unembed_batch_size_sum 2.0" in text
+    assert 'unembed_decode_seconds_count{strategy="confidence"} 1.0' in text
+    assert "unembed_queue_waiting 0.0" in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_everything_is_described(serve):
+    description = serve().get("/openapi.json").json()
+    for path, operations in description["paths"].items():
+        for operation in operations.values():
+            assert operation.get("description"), path
+            assert "200" in operation["responses"], path
+    assert {"/api/encode", "/api/invert", "/api/invert/stream", "/api/invert/batch"} <= set(description["paths"])
+    for name, schema in description["components"]["schemas"].items():
+        assert schema.get("description") or schema.get("enum"), name
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, "exactly one of text and vector"),
+        ({"text": TEXT, "vector": VECTOR}, "exactly one of text and vector"),
+        ({"vector": VECTOR[:5]}, "5 numbers, not 16"),
+        ({"vector": [0.0] * 16}, "all zeros"),
+        ({"vector": [*VECTOR[:15], float("nan")]}, "vector.15: Input should be a finite number"),
+        ({"vector": [*VECTOR[:15], float("inf")]}, "vector.15: Input should be a finite number"),
+        ({"vector": [*VECTOR[:15], 10**400]}, "vector.15"),
+        ({"vector": [*VECTOR[:15], 1e39]}, "norm is 1e+39; expected"),
+        ({"vector": [1e-40] * 16}, "norm is 4e-40; expected"),
+        ({"vector": "1, 2, 3"}, "vector: Input should be a valid list"),
+        ({"vector": VECTOR, "model": "tinny"}, "There is no model 'tinny': did you mean 'tiny'?"),
+        ({"vector": VECTOR, "strategy": "magic"}, "'sequential', 'euler'"),
+        ({"vector": VECTOR, "steps": 0}, "steps: Input should be greater than or equal to 1"),
+        ({"vector": VECTOR, "steps": 65}, "steps is 65; expected at most 64"),
+        ({"vector": VECTOR, "candidates": 17}, "candidates is 17; expected at most 16"),
+        ({"vector": VECTOR, "strategy": "guided", "rounds": 51}, "rounds is 51; expected at most 50"),
+        ({"vector": VECTOR, "rounds": 5}, "rounds is for the strategy guided"),
+        ({"vector": VECTOR, "length": 13}, "lengths from 1 to 12"),
+        ({"vector": VECTOR, "temperature": 1e-9}, "temperature: expected 0, or at least 0.01"),
+        ({"vector": VECTOR, "stepps": 3}, "stepps: Extra inputs are not permitted"),
+        ({"vector": VECTOR, "defence": {"kind": "hope"}}, "defence.kind: Input should be 'none', 'noise'"),
+        ({"vector": VECTOR, "defence": {"kind": "noise", "strength": 2}}, "defence.strength"),
+        ({"vector": [0.0] * 15 + [1.0], "defence": {"kind": "truncation", "strength": 1}}, "all zeros"),
+        ({"text": ""}, "text: String should have at least 1 character"),
+        ({"text": "x" * 2001}, "2001 characters; expected at most 2000"),
+        ({"text": "\u0007"}, "no tokens"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_expected(serve, body, expected):
+    client = serve()
+    content = json.dumps(body)  # httpx's own refuses NaN
+    for path in ("/api/invert", "/api/invert/stream"):
+        answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        if path.endswith("stream") and answer.status_code == 200:
+            (name, problem) = events_of(answer)[-1]
+            assert (name, problem["status"]) == ("error", 422)
+        else:
+            assert answer.status_code == 422
+            problem = answer.json()
+        assert expected in problem["message"]
+        assert problem["remedy"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"\\ud800": 1}']
+)
+def test_a_body_that_is_no_request_is_a_mistake_of_the_client(serve, content):
+    answer = serve().post("/api/invert", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"message", "remedy"}
+
+
+def test_without_the_encoder_texts_and_guided_decoding_are_refused_and_vectors_are_not(serve, make_inverter):
+    client = serve([ServedModel("blind", make_inverter())])
+    for body in ({"text": TEXT}, {"vector": VECTOR, "strategy": "guided"}):
+        answer = client.post("/api/invert", json=body)
+        assert answer.status_code == 422
+        assert "needs the encoder 'fake'" in answer.json()["message"]
+    answer = client.post("/api/invert", json={"vector": VECTOR})
+    assert answer.status_code == 200
+    assert answer.json()["cosine"] is None
+
+
+def test_a_mistake_in_a_batch_names_its_place(serve):
+    client = serve()
+    answer = client.post("/api/invert/batch", json={"vectors": [VECTOR, VECTOR[:3]]})
+    assert answer.status_code == 422
+    assert "Number 1 of the batch: The vector has 3 numbers" in answer.json()["message"]
+    answer = client.post("/api/invert/batch", json={"vectors": [VECTOR] * 65})
+    assert "65 in the batch; expected at most 64" in answer.json()["message"]
+
+
+def test_what_does_not_exist_is_told_as_any_other_mistake(serve):
+    client = serve()
+    assert client.get("/api/nothing").status_code == 404
+    assert set(client.get("/api/nothing").json()) == {"message", "remedy"}
+    assert client.get("/api/invert").status_code == 405

@@ -1,0 +1,146 @@
+"""A real server with a tiny inverter, and a real browser that fails a test on any console error or foreign request."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from unembed.checkpoint import CheckpointInfo
+from unembed.config import ModelConfig, NoiseConfig
+from unembed.inverter import Inverter
+from unembed.model import ConditionalMDLM
+from unembed.store import Store
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'unembed[dev]'")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the server: pip install 'unembed[serve]'")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def inverter(tiny_store_master: Path) -> Inverter:
+    """Knows nothing, but what it says depends on the vector."""
+    store = Store(tiny_store_master / "train")
+    torch.manual_seed(0)
+    config = ModelConfig(layers=1, width=16, heads=2, feedforward=32)
+    model = ConditionalMDLM.for_store(config, store.manifest)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape))
+    info = CheckpointInfo(
+        encoder=store.manifest.encoder,
+        model=model.config,
+        noise=NoiseConfig(),
+        special_ids=store.manifest.special_ids,
+        tokenizer_hash=store.manifest.tokenizer_hash,
+        training_rows=store.manifest.rows,
+    )
+    return Inverter(model, store.tokenizer(), info)
+
+
+@pytest.fixture(scope="session")
+def encoder(build_fake_encoder):
+    return build_fake_encoder()
+
+
+@pytest.fixture(scope="session")
+def serve(inverter: Inverter, encoder) -> Iterator[Callable[..., str]]:
+    """Starts servers of the tiny inverter on free ports, and returns their addresses."""
+    from unembed.server.app import make_app
+    from unembed.server.models import ServedModel
+    from unembed.server.settings import Settings
+
+    running = []
+
+    def serve(encoder=encoder, **settings) -> str:
+        app = make_app(Settings(workers=1, **settings), [ServedModel("tiny", inverter, encoder)])
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        running.append((server, thread))
+        while not server.started:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+
+    yield serve
+    for server, thread in running:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def address(serve) -> str:
+    return serve()
+
+
+@pytest.fixture
+def new_page(browser):
+    """Opens pages of any kind of screen; in the end, all of them must have kept to themselves and to our server.
+
+    They do not move unless a test is about motion: that would only cost time.
+    """
+    contexts, complaints = [], []
+
+    def new_page(address: str, **options):
+        usual = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"}
+        context = browser.new_context(**usual | options)
+        context.set_default_timeout(10_000)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("console", lambda message: complaints.append(message.text) if is_complaint(message) else None)
+        page.on("request", lambda request: complaints.append(request.url) if is_foreign(request, address) else None)
+        page.on("response", lambda response: complaints.append(response.url) if is_missing(response) else None)
+        return page
+
+    yield new_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def is_complaint(message) -> bool:
+    # Chromium itself reports every answer that is not a success; those of the page's own files are looked at below.
+    return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
+
+
+def is_foreign(request, address: str) -> bool:
+    return not request.url.startswith((f"{address}/", "data:", "blob:"))
+
+
+def is_missing(response) -> bool:
+    return response.status >= 400 and "/api/" not in response.url
+
+
+@pytest.fixture
+def page(new_page, address, finished):
+    """The page as it is after loading: an example has been run, and its result is shown."""
+    page = new_page(address)
+    page.goto(address)
+    finished(page)
+    return page
+
+
+@pytest.fixture
+def finished():
+    """Waits until the result of the last run is shown."""
+
+    def finished(page) -> None:
+        page.wait_for_selector("#page:not(.busy) .verdict:not(.stale)", state="attached")
+
+    return finished

@@ -1,0 +1,126 @@
+"""The page's modules by themselves, run by the browser that they are written for."""
+
+import io
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def call(browser, address):
+    """Imports a module of the page and calls one of its functions."""
+    page = browser.new_page()
+    page.goto(address)
+    yield lambda module, code, *arguments: page.evaluate(
+        f"async (arguments_) => {{ const module = await import('/static/{module}'); return ({code})(...arguments_); }}",
+        list(arguments),
+    )
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("original", "recovered", "kinds"),
+    [
+        ("The cat sleeps.", "the cat sleeps .", ["same", "same", "same"]),
+        ("a café in Rome", "a cafe in paris", ["same", "same", "same", "lost"]),
+        ("dog bites man", "man bites dog", ["moved", "moved", "same"]),
+        ("the the dog", "the dog", ["same", "lost", "same"]),
+        ("one two", "", ["lost", "lost"]),
+    ],
+)
+def test_words_are_compared_as_the_encoder_reads_them(call, original, recovered, kinds):
+    code = (
+        "(a, b) => module.compareWords(a, b)[0].filter((piece) => piece.kind !== 'between').map((piece) => piece.kind)"
+    )
+    found = call("diff.js", code, original, recovered)
+    assert sorted(found) == sorted(kinds)
+    assert (
+        "".join(
+            call("diff.js", "(a, b) => module.compareWords(a, b)[0].map((piece) => piece.text)", original, recovered)
+        )
+        == original
+    )
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_events_are_read_however_they_are_cut(call, cut, newline):
+    lines = [
+        ": a comment",
+        "",
+        "event: step",
+        'data: {"text": "a\\nb é"}',
+        "",
+        'data: {"n":',
+        "data: 1}",
+        "",
+        "event: cut off",
+    ]
+    code = """async (text, cut) => {
+        const bytes = new TextEncoder().encode(text);
+        const stream = new ReadableStream({start(controller) {
+            for (let at = 0; at < bytes.length; at += cut) controller.enqueue(bytes.slice(at, at + cut));
+            controller.close();
+        }});
+        const events = [];
+        for await (const event of module.readEvents(stream)) events.push(event);
+        return events;
+    }"""
+    assert call("events.js", code, newline.join(lines), cut) == [
+        {"event": "step", "data": {"text": "a\nb é"}},
+        {"event": "message", "data": {"n": 1}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("[1, -2.5, 3e-2]", [[1, -2.5, 0.03]]),
+        ("1 2\n3", [[1, 2, 3]]),
+        ("[0.1 0.2 0.3]", [[0.1, 0.2, 0.3]]),
+        ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+        ('{"model": "m", "data": [{"embedding": [1, 2]}, {"embedding": [3, 4]}]}', [[1, 2], [3, 4]]),
+    ],
+)
+def test_vectors_are_read_in_every_usual_form(call, text, rows):
+    assert call("vectors.js", "(text) => module.readText(text)", text) == rows
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8", "|i1", "|u1", ">i2", "<i4"])
+def test_npy_files_are_read_as_numpy_reads_them(call, dtype):
+    array = np.array([[0, 1, 100, 3], [120, 0.00001, 6, 127]], dtype=dtype)
+    for saved in (array, array[1]):
+        file = io.BytesIO()
+        np.save(file, saved)
+        code = "(bytes) => module.readNpy(new Uint8Array(bytes).buffer)"
+        np.testing.assert_array_equal(call("npy.js", code, list(file.getvalue())), np.atleast_2d(saved).astype(float))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array(["text"]), "plain numbers"),
+        (np.zeros((2, 2, 2)), "shape (2, 2, 2)"),
+        (np.asfortranarray(np.zeros((2, 3))), "shape (2, 3)"),
+    ],
+)
+def test_other_npy_files_are_refused_with_a_reason(call, array, message):
+    file = io.BytesIO()
+    np.save(file, array)
+    code = """(bytes) => {
+        try { return module.readNpy(new Uint8Array(bytes).buffer); } catch (problem) { return problem.message; }
+    }"""
+    assert message in call("npy.js", code, list(file.getvalue()))
+
+
+def test_a_search_that_is_far_behind_plays_faster(call):
+    code = """async (frames) => {
+        const player = new module.Player(() => {}, {matches: false});
+        player.speed = 4;
+        player.extend(frames);
+        player.finish();
+        const start = performance.now();
+        while (player.playing) await new Promise((resolve) => setTimeout(resolve, 5));
+        return (performance.now() - start) / frames;
+    }"""
+    assert call("player.js", code, 40) < 0.6 * call("player.js", code, 4)
