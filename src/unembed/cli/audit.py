@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName
+from unembed.cli.stores import StoreColumn, StoreUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -21,13 +22,7 @@ _BATCH = 1024
 
 
 def audit(
-    uri: Annotated[
-        str,
-        typer.Argument(
-            help="A store: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, "
-            "lancedb:FOLDER#table, pgvector:postgresql://...#table.column, or a file of vectors."
-        ),
-    ],
+    uri: StoreUri,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/audit"),
     size: Annotated[int, typer.Option(min=1, help="Vectors that are drawn from the store.")] = 300,
     everything: Annotated[bool, typer.Option("--all", help="All vectors instead of a sample.")] = False,
@@ -46,10 +41,7 @@ def audit(
             show_default="built-in sentences",
         ),
     ] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="The column, field or named vector that holds the vectors.", show_default="the one that can"),
-    ] = None,
+    column: StoreColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,

@@ -5,18 +5,14 @@ from typing import Annotated
 
 import typer
 
+from unembed.cli.stores import StoreColumn, StoreUri
+
 _BATCH = 4096
 _MOST_COMMON = 50
 
 
 def words(
-    uri: Annotated[
-        str,
-        typer.Argument(
-            help="A store: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, "
-            "lancedb:FOLDER#table, pgvector:postgresql://...#table.column, or a file of vectors."
-        ),
-    ],
+    uri: StoreUri,
     find: Annotated[
         list[str] | None,
         typer.Option(help="Only vectors that give this word away. May be given several times: any of them."),
@@ -29,10 +25,7 @@ def words(
         int, typer.Option(min=1, help="Look for so many words, the most frequent ones. More take longer.")
     ] = 6144,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="The column, field or named vector that holds the vectors.", show_default="the one that can"),
-    ] = None,
+    column: StoreColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
