@@ -112,7 +112,7 @@ class Attacker:
         guided = options.strategy == "guided"
         vocabulary, tokenizer = self.inverter.info.vocabulary, self.inverter.tokenizer
         hypotheses: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
-        kept: dict[int, tuple[list[int], float, float, int]] = {}
+        kept: dict[int, tuple[list[int], float, int]] = {}
         for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
             for place, row in enumerate(step.rows.tolist()):
                 if step.mask_rate[place] > 0:
@@ -121,13 +121,13 @@ class Attacker:
                 hypotheses[row][int(step.candidate[place])] = ids
                 if step.final[place]:
                     confidence = float(step.confidence[place, : len(ids)].mean()) if ids else 0.0
-                    kept[row] = (ids, confidence, float(step.score[place]), int(step.encoder_calls[place]))
+                    kept[row] = (ids, confidence, int(step.encoder_calls[place]))
         texts = tokenizer.decode_batch([kept[row][0] for row in range(len(vectors))])
         cosines = None if self.encoder is None else _cosines(self.encoder.encode(texts), vectors)
         each = (time.perf_counter() - begun) / max(1, len(vectors))
         found = []
         for row, text in enumerate(texts):
-            ids, confidence, _, calls = kept[row]
+            ids, confidence, calls = kept[row]
             others = [token_f1(other, ids) for other in hypotheses[row].values() if other != ids]
             found.append(
                 Recovery(
