@@ -21,7 +21,7 @@ from typing import Any
 from measure import Figure, Result, format_section
 
 FOLDER = Path(__file__).parent
-NAMES = ("training", "peak", "embedding", "memory", "decoding", "serving")
+NAMES = ("training", "peak", "embedding", "memory", "decoding", "words", "serving")
 _IDLE = 0.5
 _PACKAGES = ("torch", "sentence-transformers", "transformers", "numpy", "onnxruntime", "fastapi", "uvicorn")
 
@@ -105,6 +105,7 @@ def main() -> None:
     own = {
         "embedding": _given(options, "corpus"),
         "decoding": _given(options, "model", "texts"),
+        "words": _given(options, "model", "texts"),
         "serving": _given(options, "model"),
     }
     partial = options.quick or set(options.only) != set(NAMES)

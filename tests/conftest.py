@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from stores import running_postgres
 from unembed.cli import main
 from unembed.encoders import EncoderDescription, load_encoder
 from unembed.store import embed_texts
@@ -241,3 +242,11 @@ def build_encoder_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.Tem
         return folder / name
 
     return build
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL with pgvector that was started for this session."""
+    pytest.importorskip("pgserver", reason="pgserver, which brings PostgreSQL with pgvector, is not installed")
+    with running_postgres() as address:
+        yield address

@@ -10,7 +10,7 @@ import pytest
 RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 
 
-@pytest.mark.parametrize("names", [("training", "peak"), ("decoding",), ("serving",)], ids=" and ".join)
+@pytest.mark.parametrize("names", [("training", "peak"), ("decoding",), ("words",), ("serving",)], ids=" and ".join)
 def test_a_smoke_run_writes_its_page(tmp_path, names):
     command = [sys.executable, str(RUN), "--quick", "--only", *names, "--output", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,7 +12,7 @@ from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
 from unembed.encoders import EncoderDescription
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary, tokenizer_hash
+from unembed.store import CanvasVocabulary, Store, tokenizer_hash
 
 VOCABULARY = CanvasVocabulary(40, special=(0, 1))
 
@@ -81,6 +82,39 @@ def make_inverter(build_model, stir, tiny_tokenizer):
         return Inverter(model, tiny_tokenizer, info)
 
     return make
+
+
+@pytest.fixture
+def build_reader(tiny_store, stir):
+    """Builds inverters for the tiny store; the readout knows its words, the denoiser nothing."""
+
+    def build(kind: str) -> Inverter:
+        store = Store(tiny_store / "train")
+        settings = ReadoutConfig(kind=kind, bottleneck=8)
+        config = ModelConfig(layers=1, width=16, heads=2, feedforward=32, readout=settings)
+        torch.manual_seed(0)
+        model = stir(ConditionalMDLM.for_store(config, store.manifest))
+        rows = np.arange(store.manifest.rows)
+        pairs = (torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows).astype(np.int64)))
+        model.readout.fit(iter([pairs]), ridge=1e-4)
+        info = CheckpointInfo(
+            encoder=store.manifest.encoder,
+            model=model.config,
+            noise=NoiseConfig(),
+            special_ids=store.manifest.special_ids,
+            tokenizer_hash=store.manifest.tokenizer_hash,
+            training_rows=store.manifest.rows,
+        )
+        return Inverter(model, store.tokenizer(), info)
+
+    return build
+
+
+@pytest.fixture
+def readout_checkpoint(build_reader, tmp_path) -> Path:
+    """A folder with an inverter whose readout knows the words of the tiny store."""
+    build_reader("linear").save_pretrained(tmp_path / "readout-checkpoint")
+    return tmp_path / "readout-checkpoint"
 
 
 class GatedEngine:

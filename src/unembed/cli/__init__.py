@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from unembed._version import __version__
+from unembed.cli.audit import audit
 from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
@@ -18,6 +19,7 @@ from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
 from unembed.cli.train import train
+from unembed.cli.words import words
 from unembed.errors import UnembedError, from_os_error
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -46,7 +48,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, serve, export, encoders):
+for command in (prepare, embed, train, invert, evaluate, words, audit, serve, export, encoders):
     app.command()(command)
 
 

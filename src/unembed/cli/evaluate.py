@@ -104,7 +104,7 @@ def evaluate(
         seed=seed,
         resamples=bootstrap,
     )
-    with _progress() as tell:
+    with show_progress() as tell:
         report, timing = measure(
             subjects,
             sources,
@@ -179,7 +179,7 @@ def _open_store(folder: Path) -> "Store":
 
 
 @contextmanager
-def _progress() -> "Iterator[Tell]":
+def show_progress() -> "Iterator[Tell]":
     """Yield what shows progress: a bar that begins anew with each thing done, or a line each where no one watches."""
     from unembed.progress import make_progress
 

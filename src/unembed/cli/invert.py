@@ -41,7 +41,7 @@ def invert(
         list[str] | None,
         typer.Argument(
             help="Texts (a round trip through the encoder); or one file of vectors: .npy, .npz, .csv, .tsv, .jsonl, "
-            ".parquet; or - for stdin, a vector per line.",
+            ".parquet; or a store, as of unembed audit; or - for stdin, a vector per line.",
             show_default=False,
         ),
     ] = None,
@@ -158,7 +158,7 @@ def _decoding_options(
 
 def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
     """Tell texts from a file of vectors and from stdin."""
-    from unembed.connectors import read_vector_lines, read_vectors
+    from unembed.connectors import open_vectors, read_vector_lines
     from unembed.encoders.base import well_formed
     from unembed.errors import VectorError
 
@@ -174,18 +174,18 @@ def _open(source: list[str], column: str | None, limit: int | None, batch_rows: 
             f"{files[0]} stands for vectors, and it is not alone.", "Give texts, or one file of vectors by itself."
         )
     if source and source != [_STDIN]:
-        vectors = read_vectors(source[0], column=column, batch_rows=batch_rows)
+        vectors = open_vectors(source[0], column=column, batch_rows=batch_rows)
     else:
         vectors = read_vector_lines(_stdin(), name="stdin", column=column, batch_rows=batch_rows)
     return vectors if limit is None else vectors.first(limit)
 
 
 def _is_file(name: str) -> bool:
-    from unembed.connectors import is_vector_file
+    from unembed.connectors import is_store_uri, is_vector_file
 
     path = Path(name)
     try:
-        return is_vector_file(path) or (bool(path.suffix) and path.is_file())
+        return is_store_uri(name) or is_vector_file(path) or (bool(path.suffix) and path.is_file())
     except OSError:  # a name too long: a text
         return False
 

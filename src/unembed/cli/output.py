@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -16,8 +16,18 @@ def show_json(value: Any) -> None:
 
 def show_json_line(value: Any) -> None:
     """Print a value as one line of JSON, at once: whoever reads a pipe need not wait for the rest."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    write_json_lines([value])
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print some lines at once."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+def write_json_lines(values: Iterable[Any]) -> None:
+    """Print some values at once, as lines of JSON."""
+    write_lines(json.dumps(value, ensure_ascii=False, default=str) for value in values)
 
 
 def show_result(rows: Mapping[str, Mapping[str, Any]], *, title: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from unembed.connectors.source import VectorSource, check_batch
+from unembed.connectors.source import Batch, Keeping, VectorSource, unchanged
 from unembed.errors import VectorError, did_you_mean, first_line
 
 _REMEDY = "Give a .npy file of shape (n, d), written by numpy.save."
@@ -35,7 +35,7 @@ def read_npy(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     _refuse(_Header(array.shape, False, array.dtype), str(path))
     array = array[None] if array.ndim == 1 else array
     starts = range(0, len(array), batch_rows)
-    return _source(path, len(array), (array[start : start + batch_rows] for start in starts))
+    return _source(path, len(array), array.dtype, (array[start : start + batch_rows] for start in starts))
 
 
 def read_npz(path: Path, column: str | None, batch_rows: int) -> VectorSource:
@@ -51,17 +51,18 @@ def read_npz(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     header = headers[name]
     _refuse(header, f"{path}, array '{name}'")
     rows = header.shape[0] if len(header.shape) == 2 else 1
-    return _source(path, rows, _unpack(path, name, header, rows, batch_rows))
+    return _source(path, rows, header.dtype, _unpack(path, name, header, rows, batch_rows))
 
 
-def _source(path: Path, rows: int, parts: Iterator[np.ndarray]) -> VectorSource:
-    def batches() -> Iterator[np.ndarray]:
+def _source(path: Path, rows: int, dtype: np.dtype, parts: Iterator[np.ndarray]) -> VectorSource:
+    def records() -> Iterator[Batch]:
         start = 0
         for part in parts:
-            yield check_batch(part, str(path), "row", range(start, start + len(part)))
+            yield Batch(range(start, start + len(part)), part)
             start += len(part)
 
-    return VectorSource(str(path), rows, batches())
+    kept = Keeping("NumPy file", precision=str(dtype))
+    return VectorSource(str(path), rows, unchanged([path], str(path), records()), keeping=kept)
 
 
 def _unpack(path: Path, name: str, header: _Header, rows: int, batch_rows: int) -> Iterator[np.ndarray]:

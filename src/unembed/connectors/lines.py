@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unembed.connectors.source import VectorSource, batch_lines, choose_column
+from unembed.connectors.source import Keeping, Row, VectorSource, choose_column, choose_text, gather
 from unembed.errors import VectorError
 
 _BETWEEN_NUMBERS = re.compile(r"[\s,;]+")
@@ -25,7 +25,8 @@ def read_vector_lines(
             name such as ``embedding``.
         batch_rows: vectors per batch.
     """
-    return VectorSource(name, None, batch_lines(_numbered(lines, name, column), name, batch_rows))
+    records = gather(_numbered(lines, name, column), name, "line", batch_rows)
+    return VectorSource(name, None, records, unit="line", keeping=Keeping("lines of text", precision="decimal"))
 
 
 def parse_numbers(text: str, where: str) -> list[float]:
@@ -49,18 +50,19 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _numbered(lines: Iterable[str], name: str, column: str | None) -> Iterator[tuple[int, list[float]]]:
+def _numbered(lines: Iterable[str], name: str, column: str | None) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         if line.isspace() or not line:
             continue
         where = f"{name}, line {number}"
         if not line.lstrip().startswith("{"):
-            yield number, parse_numbers(line, where)
+            yield number, parse_numbers(line, where), None
             continue
         record = _record(line, where)
         # Chosen once: a field that only looks like a vector in some later line must not be taken there.
         column = choose_column([key for key in record if _is_vector(record[key])], column, record, where)
-        yield number, record[column]
+        text = record.get(choose_text(record) or "")
+        yield number, record[column], text if isinstance(text, str) else None
 
 
 def _record(line: str, where: str) -> dict[str, Any]:

@@ -1,34 +1,96 @@
-"""What every connector gives: batches of checked vectors. Knows nothing of files or databases."""
+"""What every connector gives: batches of rows, and how they are kept. Knows nothing of files or databases."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from unembed.errors import VectorError, did_you_mean
 
+Id = str | int
 # What programs call the field that holds a vector, likeliest first.
 _USUAL_NAMES = ("embedding", "vector", "embeddings", "vectors", "values", "emb")
+# What they call the field that holds the text.
+_TEXT_NAMES = ("text", "document", "content", "page_content", "chunk", "body", "sentence", "passage", "description")
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Some rows."""
+
+    ids: Sequence[Id]
+    """What the store calls them; in a file, the number of the row or line."""
+    vectors: np.ndarray
+    """(n, d)."""
+    texts: Sequence[str | None] | None = None
+    """What the vectors were made from, where the store holds it."""
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def take(self, places: Sequence[int]) -> "Batch":
+        """Return some of the rows."""
+        texts = None if self.texts is None else [self.texts[place] for place in places]
+        return Batch([self.ids[place] for place in places], self.vectors[list(places)], texts)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How a store keeps its vectors, and what it says of the encoder that made them."""
+
+    kind: str
+    """For example ``Chroma collection``."""
+    precision: str = "unknown"
+    """Of each number: ``float32``, ``float16``, ``8 bits``."""
+    quantised: str | None = None
+    """How vectors are rounded beyond that, if they are."""
+    distance: str | None = None
+    """What the store compares vectors by."""
+    encoder: str | None = None
+    """The encoder's name, if the store knows it."""
+    encoder_said_by: str = ""
+    """Where the store says so."""
+
+
+@dataclass(frozen=True)
 class VectorSource:
-    """Vectors that are read when they are asked for, once."""
+    """Vectors that are read when they are asked for, once, either as ``batches`` or as ``usable``."""
 
     name: str
     rows: int | None
     """How many there are, where that is known before they are read."""
-    batches: Iterator[np.ndarray]
-    """(n, d) float32 each: finite, none of them all zeros."""
+    records: Iterator[Batch]
+    """As they are stored, all of one dimension, not looked at."""
+    unit: str = "row"
+    """What the ids count."""
+    keeping: Keeping = field(default_factory=lambda: Keeping("file"))
+
+    @property
+    def batches(self) -> Iterator[np.ndarray]:
+        """(n, d) float32 each; raises at a vector that is not finite or all zeros."""
+        return (check_batch(batch.vectors, self.name, self.unit, batch.ids) for batch in self.records)
+
+    def usable(self, skipped: Counter[str]) -> Iterator[Batch]:
+        """Yield rows whose vectors, as float32, are finite and not all zeros; count the others by what is wrong."""
+        for batch in self.records:
+            vectors, faults = _examine(batch.vectors)
+            bad = np.zeros(len(vectors), dtype=bool)
+            for what, found in faults:
+                skipped[what] += int((found & ~bad).sum())
+                bad |= found
+            if not bad.all():
+                yield replace(batch, vectors=vectors).take(np.flatnonzero(~bad).tolist())
 
     def first(self, limit: int) -> "VectorSource":
         """Return the source cut to its first ``limit`` vectors; what comes after them is not read."""
         rows = None if self.rows is None else min(limit, self.rows)
-        return replace(self, rows=rows, batches=_first(self.batches, limit))
+        return replace(self, rows=rows, records=_first(self.records, limit))
 
 
-def check_batch(values: np.ndarray, name: str, unit: str, numbers: Sequence[int]) -> np.ndarray:
+def check_batch(values: np.ndarray, name: str, unit: str, numbers: Sequence[Id]) -> np.ndarray:
     """Return vectors as float32, or say which of them cannot be read.
 
     Args:
@@ -37,9 +99,8 @@ def check_batch(values: np.ndarray, name: str, unit: str, numbers: Sequence[int]
         unit: what is counted there, ``row`` or ``line``.
         numbers: (n,) the number of each vector.
     """
-    with np.errstate(over="ignore"):
-        vectors = values.astype(np.float32)
-    for what, bad in (("not finite", ~np.isfinite(vectors).all(1)), ("all zeros", ~vectors.any(1))):
+    vectors, faults = _examine(values)
+    for what, bad in faults:
         if bad.any():
             found = [str(numbers[place]) for place in np.flatnonzero(bad).tolist()]
             shown = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
@@ -47,25 +108,71 @@ def check_batch(values: np.ndarray, name: str, unit: str, numbers: Sequence[int]
     return vectors
 
 
-def batch_lines(vectors: Iterable[tuple[int, list[float]]], name: str, batch_rows: int) -> Iterator[np.ndarray]:
-    """Gather numbered vectors into batches, all of one dimension."""
-    numbers: list[int] = []
-    rows: list[list[float]] = []
-    expected: tuple[int, int] | None = None  # how many numbers, and the line that had as many
-    for number, row in vectors:
-        expected = expected or (len(row), number)
-        if len(row) != expected[0]:
+def _examine(values: np.ndarray) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
+    """Return vectors as float32, and which of them are unusable for which reason."""
+    with np.errstate(over="ignore"):
+        vectors = values.astype(np.float32)
+    finite, something = np.isfinite(vectors).all(axis=1), vectors.any(axis=1)
+    return vectors, [("not finite", np.logical_not(finite)), ("all zeros", np.logical_not(something))]
+
+
+Row = tuple[Id, Sequence[float] | None, str | None]
+"""An id, a vector (None where it is missing) and a text (None where there is none)."""
+
+
+def gather(rows: Iterable[Row], name: str, unit: str, batch_rows: int) -> Iterator[Batch]:
+    """Gather rows into batches, all of one dimension; a missing vector becomes one that is not finite."""
+    pending: list[Row] = []
+    expected: tuple[int, Id] | None = None  # how many numbers, and the row that had as many
+    for row in rows:
+        number, vector, _ = row
+        if vector is not None:
+            expected = expected or (len(vector), number)
+            if len(vector) != expected[0]:
+                raise VectorError(
+                    f"{name}, {unit} {number} has {len(vector)} numbers; {unit} {expected[1]} has {expected[0]}.",
+                    "Every vector needs the same dimension.",
+                )
+        pending.append(row)
+        if len(pending) >= batch_rows and expected:
+            yield _to_batch(pending, expected[0])
+            pending = []
+    if pending:
+        yield _to_batch(pending, expected[0] if expected else 1)
+
+
+def _to_batch(rows: Sequence[Row], width: int) -> Batch:
+    missing = [np.nan] * width
+    vectors = np.array([missing if vector is None else vector for _, vector, _ in rows])
+    texts = [text for *_, text in rows]
+    return Batch([number for number, *_ in rows], vectors, texts if any(text is not None for text in texts) else None)
+
+
+def unchanged(paths: Sequence[Path], name: str, records: Iterator[Batch]) -> Iterator[Batch]:
+    """Pass batches through; raise at their end if the files they come from have changed since the source was opened."""
+    before = fingerprint(paths)
+
+    def watched() -> Iterator[Batch]:
+        yield from records
+        if fingerprint(paths) != before:
             raise VectorError(
-                f"{name}, line {number} has {len(row)} numbers; line {expected[1]} has {expected[0]}.",
-                "Every vector needs the same dimension.",
+                f"{name} changed while it was read.", "Stop what writes to it, or give a copy, and run again."
             )
-        numbers.append(number)
-        rows.append(row)
-        if len(rows) == batch_rows:
-            yield check_batch(np.array(rows), name, "line", numbers)
-            numbers, rows = [], []
-    if rows:
-        yield check_batch(np.array(rows), name, "line", numbers)
+
+    return watched()
+
+
+def fingerprint(paths: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """Return names, sizes and times of change of files, and of all that lies in folders."""
+    found = []
+    for path in paths:
+        for place in [path] if path.is_file() else sorted(path.rglob("*")):
+            try:
+                facts = place.stat()
+            except OSError:  # gone since it was listed: another fingerprint
+                continue
+            found.append((str(place), facts.st_size, facts.st_mtime_ns))
+    return found
 
 
 def choose_column(holding: Sequence[str], column: str | None, others: Iterable[str], where: str) -> str:
@@ -97,12 +204,37 @@ def choose_column(holding: Sequence[str], column: str | None, others: Iterable[s
     return column
 
 
+def choose_text(fields: Iterable[str]) -> str | None:
+    """Return the field that holds the texts by its usual name, None where there is no such field."""
+    names = {name.lower(): name for name in fields}
+    return next((names[wanted] for wanted in _TEXT_NAMES if wanted in names), None)
+
+
+def choose_part(wanted: str | None, there: Sequence[str], kind: str, where: str, *, sign: str = "#") -> str:
+    """Return the collection or table asked for, or the only one.
+
+    Args:
+        wanted: what was asked for.
+        there: what there is.
+        kind: what it is called: ``collection``, ``table``.
+        where: the store, for the error.
+        sign: what stands before it in the URI.
+    """
+    if not there:
+        raise VectorError(f"{where} has no {kind}.", "Check the path.")
+    if wanted is None and len(there) > 1:
+        raise VectorError(f"{where} has several {kind}s: {', '.join(sorted(there))}.", f"Choose one: ...{sign}NAME")
+    if wanted is not None and wanted not in there:
+        raise VectorError(f"{where} has no {kind} '{wanted}'.", f"After {sign}, {did_you_mean(wanted, there)}")
+    return wanted or there[0]
+
+
 def _choose(holding: Sequence[str]) -> str:
     return f"Fields that do: {', '.join(holding)}." if holding else "Give one vector per row, as a list of numbers."
 
 
-def _first(batches: Iterator[np.ndarray], limit: int) -> Iterator[np.ndarray]:
+def _first(records: Iterator[Batch], limit: int) -> Iterator[Batch]:
     # Looked at before the next batch is asked for: a pipe might not give one.
-    while limit > 0 and (batch := next(batches, None)) is not None:
-        yield batch[:limit]
+    while limit > 0 and (batch := next(records, None)) is not None:
+        yield batch if len(batch) <= limit else batch.take(range(limit))
         limit -= len(batch)

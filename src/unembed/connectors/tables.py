@@ -1,13 +1,23 @@
 """Vectors in tables: a column per number, or one column of lists."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unembed.connectors.lines import is_number, parse_numbers
-from unembed.connectors.source import VectorSource, batch_lines, check_batch, choose_column
+from unembed.connectors.source import (
+    Batch,
+    Keeping,
+    Row,
+    VectorSource,
+    choose_column,
+    choose_text,
+    gather,
+    unchanged,
+)
 from unembed.corpus.lines import read_lines
 from unembed.errors import VectorError, first_line, require_extra
 
@@ -54,23 +64,37 @@ def read_parquet(path: Path, column: str | None, batch_rows: int) -> VectorSourc
             schema, count = file.schema_arrow, file.metadata.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
-    kinds = pyarrow.types
-    lists = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
-    holding = [
-        field.name
-        for field in schema
-        if any(is_kind(field.type) for is_kind in lists)
-        and (kinds.is_floating(field.type.value_type) or kinds.is_integer(field.type.value_type))
-    ]
+    holding = [field.name for field in schema if is_list_of_numbers(field.type)]
     name = choose_column(holding, column, schema.names, str(path))
-    return VectorSource(str(path), count, _read_lists(path, name, batch_rows))
+    value = schema.field(name).type.value_type
+    records = unchanged([path], str(path), _read_lists(path, name, text_column(schema), batch_rows))
+    return VectorSource(str(path), count, records, keeping=Keeping("Parquet file", precision=str(value)))
+
+
+def is_list_of_numbers(kind: Any) -> bool:
+    """Whether a column of this Arrow type can hold vectors."""
+    from pyarrow import types
+
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return False
+    return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+
+
+def text_column(schema: Any) -> str | None:
+    """Return the column of a schema that holds texts, if there is one."""
+    from pyarrow import types
+
+    return choose_text(
+        field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)
+    )
 
 
 def _read_table(rows: Rows, path: Path, column: str | None, batch_rows: int) -> VectorSource:
-    return VectorSource(str(path), None, batch_lines(_vectors(rows, path, column), str(path), batch_rows))
+    records = unchanged([path], str(path), gather(_vectors(rows, path, column), str(path), "line", batch_rows))
+    return VectorSource(str(path), None, records, unit="line", keeping=Keeping("table", precision="decimal"))
 
 
-def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[tuple[int, list[float]]]:
+def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
     header: list[str] | None = None
     chosen: list[int] | None = None
     for number, row in rows:
@@ -89,10 +113,9 @@ def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[tuple[int, 
         # The first row with vectors decides which columns they are in.
         chosen = chosen or _choose_columns(header, row, column, where)
         cells = [(row[place], f"{where}, column '{header[place]}'") for place in chosen]
-        if _is_list(cells[0][0]):
-            yield number, parse_numbers(*cells[0])
-        else:
-            yield number, [_number(*cell) for cell in cells]
+        vector = parse_numbers(*cells[0]) if _is_list(cells[0][0]) else [_number(*cell) for cell in cells]
+        said = choose_text(header)
+        yield number, vector, row[header.index(said)] if said else None
 
 
 def _is_header(row: list[str]) -> bool:
@@ -128,27 +151,39 @@ def _number(cell: str, where: str) -> float:
     return float(cell)
 
 
-def _read_lists(path: Path, name: str, batch_rows: int) -> Iterator[np.ndarray]:
+def _read_lists(path: Path, name: str, text: str | None, batch_rows: int) -> Iterator[Batch]:
     import pyarrow
-    import pyarrow.compute
     import pyarrow.parquet
 
-    start, width = 0, None
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=batch_rows, columns=[name]):
-                lists = batch.column(0)
-                # A missing list counts as empty.
-                sizes = pyarrow.compute.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
-                width = width or int(sizes[0])
-                wrong = np.flatnonzero((sizes != width) | (sizes == 0))
-                if len(wrong):
-                    raise VectorError(
-                        f"{path}, row {start + wrong[0]}: '{name}' holds {sizes[wrong[0]]} numbers; row 0 has {width}.",
-                        "Every vector needs the same dimension.",
-                    )
-                values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-                yield check_batch(values, str(path), "row", range(start, start + len(values)))
-                start += len(values)
+            columns = [name, text] if text else [name]
+            yield from read_arrow(file.iter_batches(batch_size=batch_rows, columns=columns), name, text, str(path))
     except (pyarrow.ArrowException, OSError) as error:
         raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
+
+
+def read_arrow(
+    batches: Iterable[Any], name: str, text: str | None, where: str, identifier: str | None = None
+) -> Iterator[Batch]:
+    """Turn Arrow's record batches with a column of lists into ours; rows without an ``identifier`` are counted."""
+    import pyarrow.compute
+
+    start, width = 0, None
+    for batch in batches:
+        lists = batch.column(name)
+        # A missing list counts as empty.
+        sizes = pyarrow.compute.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+        if not len(sizes):
+            continue
+        width = width or int(sizes[0])
+        wrong = np.flatnonzero((sizes != width) | (sizes == 0))
+        if len(wrong):
+            raise VectorError(
+                f"{where}, row {start + wrong[0]}: '{name}' holds {sizes[wrong[0]]} numbers; row 0 has {width}.",
+                "Every vector needs the same dimension.",
+            )
+        ids = batch.column(identifier).to_pylist() if identifier else range(start, start + len(sizes))
+        vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        yield Batch(ids, vectors, batch.column(text).to_pylist() if text else None)
+        start += len(sizes)

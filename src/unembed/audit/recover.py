@@ -1,0 +1,149 @@
+"""Inverts a sample, blind and guided, part by part, so that a killed audit goes on. Knows vectors, no truth."""
+
+import json
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unembed.config import DecodingConfig
+from unembed.encoders import Encoder
+from unembed.evaluation.metrics import token_f1
+from unembed.files import write_json
+from unembed.inverter import Inverter
+
+BLIND = DecodingConfig(candidates=3)
+"""Three lengths: their agreement tells how sure the text is."""
+GUIDED = DecodingConfig(strategy="guided")
+_PART = {"blind": 64, "guided": 4}
+_KEY = "key.json"
+
+Tell = Callable[[str, int, int], None]
+"""Hears of progress: what is being done, how many more are done, of how many."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What was read out of one vector."""
+
+    ids: list[int]
+    text: str
+    confidence: float
+    agreement: float
+    """Mean token F1 of the text with the other hypotheses of its vector; 1 when there is no other."""
+    cosine: float | None
+    """Of the text's own vector with the one given, where the encoder is at hand."""
+    encoder_calls: int
+    seconds: float
+    """Its share of the time that its part took."""
+
+
+class Notebook:
+    """Keeps finished parts in a folder until all are done. They hold recovered texts: the folder is removed then."""
+
+    def __init__(self, folder: Path, key: dict[str, Any]) -> None:
+        """Open the notebook; if it is of other work than ``key`` says, begin anew."""
+        self.folder = folder
+        try:
+            same = json.loads((folder / _KEY).read_text(encoding="utf-8")) == json.loads(json.dumps(key))
+        except (OSError, ValueError):
+            same = False
+        if not same:
+            self.discard()
+            folder.mkdir(parents=True, mode=0o700)
+            write_json(folder / _KEY, key)
+
+    def read(self, name: str) -> list[Recovery] | None:
+        """Return a part that was finished, None if it was not."""
+        try:
+            return [Recovery(**one) for one in json.loads((self.folder / name).read_text(encoding="utf-8"))]
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, name: str, part: list[Recovery]) -> None:
+        """Keep a part."""
+        write_json(self.folder / name, [asdict(one) for one in part])
+
+    def discard(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """An inverter, the encoder if it is at hand, and where finished parts are kept."""
+
+    inverter: Inverter
+    encoder: Encoder | None
+    notebook: Notebook
+    tell: Tell = lambda label, done, total: None
+
+    def blind(self, vectors: np.ndarray, what: str) -> list[Recovery]:
+        """Invert all vectors from the vector alone; the encoder only tells, afterwards, how near the texts come."""
+        return list(self._run(vectors, BLIND, "blind", what))
+
+    def guided(self, vectors: np.ndarray, what: str, seconds: float) -> list[Recovery]:
+        """Invert with the encoder as many of the vectors as the time allows, from the first."""
+        found: list[Recovery] = []
+        for one in self._run(vectors, GUIDED, "guided", what):
+            found.append(one)
+            if sum(recovery.seconds for recovery in found) > seconds and len(found) % _PART["guided"] == 0:
+                break
+        return found
+
+    def _run(self, vectors: np.ndarray, options: DecodingConfig, mode: str, what: str) -> Iterator[Recovery]:
+        label = f"{what}, {mode}"
+        for number, start in enumerate(range(0, len(vectors), _PART[mode])):
+            name = f"{what}-{mode}-{number:05d}.json".replace(" ", "-")
+            part = self.notebook.read(name)
+            if part is None:
+                part = self._invert(vectors[start : start + _PART[mode]], options)
+                self.notebook.write(name, part)
+            self.tell(label, len(part), len(vectors))
+            yield from part
+
+    def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
+        begun = time.perf_counter()
+        guided = options.strategy == "guided"
+        vocabulary, tokenizer = self.inverter.info.vocabulary, self.inverter.tokenizer
+        hypotheses: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
+        kept: dict[int, tuple[list[int], float, int]] = {}
+        for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
+            for place, row in enumerate(step.rows.tolist()):
+                if step.mask_rate[place] > 0:
+                    continue
+                ids = vocabulary.text_ids(step.canvas[place].tolist())
+                hypotheses[row][int(step.candidate[place])] = ids
+                if step.final[place]:
+                    confidence = float(step.confidence[place, : len(ids)].mean()) if ids else 0.0
+                    kept[row] = (ids, confidence, int(step.encoder_calls[place]))
+        texts = tokenizer.decode_batch([kept[row][0] for row in range(len(vectors))])
+        cosines = None if self.encoder is None else _cosines(self.encoder.encode(texts), vectors)
+        each = (time.perf_counter() - begun) / max(1, len(vectors))
+        found = []
+        for row, text in enumerate(texts):
+            ids, confidence, calls = kept[row]
+            others = [token_f1(other, ids) for other in hypotheses[row].values() if other != ids]
+            found.append(
+                Recovery(
+                    ids=ids,
+                    text=text,
+                    confidence=confidence,
+                    agreement=float(np.mean(others)) if others else 1.0,
+                    cosine=None if cosines is None else float(cosines[row]),
+                    encoder_calls=calls,
+                    seconds=each,
+                )
+            )
+        return found
+
+
+def _cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    cosines: np.ndarray = (ours * theirs).sum(1) / np.maximum(norms, 1e-12)
+    return cosines

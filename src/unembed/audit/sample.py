@@ -1,0 +1,130 @@
+"""Draws vectors from a store in one pass, in proportion to its groups. Knows sources, no inverters."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+
+from unembed.connectors import VectorSource
+from unembed.connectors.source import Id
+from unembed.errors import VectorError
+
+# Characters; texts double in length from group to group.
+_LENGTHS = (40, 80, 160, 320)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a store, in random order, and what there was to choose from."""
+
+    ids: list[Id]
+    vectors: np.ndarray
+    """(n, d) float32."""
+    texts: list[str] | None
+    """Of all of them, or None where the store does not hold every one of these."""
+    population: int
+    """Usable vectors in the store."""
+    groups: dict[str, int]
+    """What it was stratified by: how many vectors of the store each group has."""
+    skipped: Counter[str]
+    """Vectors that could not be used, by what is wrong with them."""
+    norms: tuple[float, float, float]
+    """The least, the mean and the greatest norm in the store."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(order=True)
+class _Drawn:
+    order: int
+    """Greatest first: negative, since a heap gives up its least."""
+    name: Id = field(compare=False)
+    vector: np.ndarray = field(compare=False)
+    text: str | None = field(compare=False)
+
+
+def draw(
+    source: VectorSource, size: int | None, *, seed: int = 0, tell: Callable[[int], None] = lambda done: None
+) -> Sample:
+    """Read a store once and keep ``size`` of its rows, or all of them.
+
+    Each row gets a random number that depends on the seed and its id alone; of each group (texts of like length; where
+    there are no texts, vectors of like norm) those with the least are kept, as many as its share in the store. So the
+    same seed draws the same rows, in whatever order the store gives them.
+    """
+    kept: dict[str, list[_Drawn]] = {}
+    groups: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    norms: list[tuple[float, float, float]] = []
+    for batch in source.usable(skipped):
+        lengths = np.linalg.norm(batch.vectors, axis=1)
+        norms.append((float(lengths.min()), float(lengths.sum()), float(lengths.max())))
+        texts = batch.texts or [None] * len(batch)
+        for name, vector, text, norm in zip(batch.ids, batch.vectors, texts, lengths, strict=True):
+            group = _by_norm(float(norm)) if text is None else _by_length(text)
+            groups[group] += 1
+            row = _Drawn(-_number(name, seed), name, vector, text)
+            drawn = kept.setdefault(group, [])
+            if size is None or len(drawn) < size:
+                heapq.heappush(drawn, row)
+            elif row.order > drawn[0].order:
+                heapq.heapreplace(drawn, row)
+        tell(len(batch))
+    population = groups.total()
+    if not population:
+        unusable = "; ".join(f"{count:,} are {what}" for what, count in skipped.items() if count)
+        raise VectorError(
+            f"{source.name} holds no vectors{f' that can be read: {unusable}' if unusable else ''}.",
+            "Check the address, and the collection or table behind #.",
+        )
+    chosen = sorted(_in_proportion(kept, groups, population if size is None else size), reverse=True)
+    said = [row.text for row in chosen]
+    least, sums, most = zip(*norms, strict=True)
+    return Sample(
+        ids=[row.name for row in chosen],
+        vectors=np.stack([row.vector for row in chosen]),
+        texts=None if any(not text for text in said) else [text for text in said if text],
+        population=population,
+        groups={group: groups[group] for group in sorted(groups, key=_first_number)},
+        skipped=skipped,
+        norms=(min(least), sum(sums) / population, max(most)),
+    )
+
+
+def _in_proportion(kept: dict[str, list[_Drawn]], groups: Counter[str], size: int) -> Iterator[_Drawn]:
+    """Yield of each group its share, rounded such that the shares add up."""
+    total = groups.total()
+    size = min(size, total)
+    exact = {group: size * count / total for group, count in groups.items()}
+    shares = {group: int(share) for group, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda group: (shares[group] - exact[group], group))
+    for group in by_remainder[: size - sum(shares.values())]:
+        shares[group] += 1
+    for group, rows in kept.items():
+        yield from heapq.nlargest(shares[group], rows)
+
+
+def _number(name: Id, seed: int) -> int:
+    return int.from_bytes(blake2b(f"{seed}:{name}".encode(errors="replace"), digest_size=8).digest())
+
+
+def _by_length(text: str) -> str:
+    least = 1
+    for most in _LENGTHS:
+        if len(text) <= most:
+            return f"{least} to {most} characters"
+        least = most + 1
+    return f"over {_LENGTHS[-1]} characters"
+
+
+def _first_number(group: str) -> float:
+    return next(float(word) for word in group.split() if word[0].isdigit())
+
+
+def _by_norm(norm: float) -> str:
+    power = round(np.log2(norm))
+    return f"norm about {2.0**power:g}"

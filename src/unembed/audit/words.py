@@ -1,0 +1,124 @@
+"""Triage: the words that each vector gives away, by the readout alone. No order, no passes, no text.
+
+Made for whole stores: one matrix product for a block of vectors, over the words that are worth naming. A word ranks by
+how far its probability p lies above its base rate b, in units of the base rate's spread: p / sqrt(b) decides, so that
+"invoice" comes before "the". Both kinds of readout give that as an affine map of a few hundred features.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unembed.audit.lists import load_list
+from unembed.errors import ConfigError
+from unembed.inverter import Inverter, check_vectors
+from unembed.model.readout import scale_to_sphere
+
+VOCABULARY = 6144
+"""Words that are looked for by default: the most frequent ones but for those that say nothing."""
+_BLOCK = 512
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of some vectors, best first."""
+
+    places: np.ndarray
+    """(n, top) places in :attr:`WordReader.words`."""
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def names_of(self, row: int) -> list[str]:
+        """Return the words of one vector."""
+        return [self.names[place] for place in self.places[row].tolist()]
+
+    def holding(self, wanted: Iterable[int]) -> np.ndarray:
+        """Return which vectors have one of the words at some places of the vocabulary."""
+        return np.asarray(np.isin(self.places, list(wanted)).any(axis=1))
+
+    def counts(self) -> np.ndarray:
+        """Return for every word of the vocabulary how many of the vectors have it."""
+        return np.bincount(self.places.ravel(), minlength=len(self.names))
+
+
+class WordReader:
+    """Names the words that stand out in vectors."""
+
+    def __init__(
+        self, inverter: Inverter, *, top: int = 12, vocabulary: int = VOCABULARY, find: Sequence[str] = ()
+    ) -> None:
+        """Choose the words.
+
+        Args:
+            inverter: one that has a readout.
+            top: words per vector.
+            vocabulary: how many words are looked for; the time is in proportion to it.
+            find: words that are looked for however rare they are.
+        """
+        readout = inverter.model.readout
+        if readout.config.kind == "none":
+            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
+        self._inverter = inverter
+        base = readout.base.detach()
+        named = [token for token in base.argsort(descending=True, stable=True).tolist() if self._says_much(token)]
+        chosen = {inverter.tokenizer.id_to_token(token) or "": [token] for token in sorted(named[:vocabulary])}
+        chosen |= {word: _pieces(word, inverter) for word in find}
+        self.words = list(chosen)
+        """All words that can be named."""
+        self.places = {word: self.words.index(word) for word in find}
+        """Where in :attr:`words` those are that were to be found."""
+        self._top = min(top, len(self.words))
+        layer = readout.linear if readout.config.kind == "linear" else readout.out
+        tokens = torch.tensor([piece for pieces in chosen.values() for piece in pieces], device=base.device).long()
+        weight, bias = layer.weight.detach()[tokens].float(), layer.bias.detach()[tokens].float()
+        if readout.config.kind == "linear":
+            spread = (base[tokens] / 2).exp()  # probabilities come out: divided here, subtracted from logits below
+            weight, bias = weight / spread[:, None], bias / spread
+        else:
+            bias = bias - base[tokens] / 2
+        # A word of several pieces stands out as they do on average, each as much as it is rare.
+        sizes = [len(pieces) for pieces in chosen.values()]
+        rarity = [part / part.sum() for part in torch.split(-base[tokens].clamp(max=-1e-6), sizes)]
+        shares = torch.cat(rarity) if rarity else base[:0]
+        rows = torch.repeat_interleave(torch.tensor(sizes, device=base.device, dtype=torch.long))
+        empty = torch.zeros(len(sizes), weight.shape[1] + 1, device=base.device)
+        joined = empty.index_add(0, rows, shares[:, None] * torch.cat([weight, bias[:, None]], dim=1))
+        self._weight: Tensor = joined[:, :-1].T.contiguous()
+        self._bias: Tensor = joined[:, -1].contiguous()
+
+    @torch.no_grad()
+    def read(self, vectors: np.ndarray) -> Words:
+        """Name the words of vectors (n, d), best first."""
+        checked = torch.from_numpy(check_vectors(vectors, self._inverter.info)).to(self._inverter.device)
+        readout = self._inverter.model.readout
+        found = []
+        for block in torch.split(checked, _BLOCK):
+            features = scale_to_sphere(block)
+            if readout.config.kind == "mlp":
+                features = F.gelu(readout.hidden(features))
+            found.append(torch.addmm(self._bias, features, self._weight).topk(self._top).indices)
+        places = torch.cat(found) if found else torch.empty(0, self._top, dtype=torch.long)
+        return Words(places.cpu().numpy(), self.words)
+
+    def _says_much(self, token: int) -> bool:
+        word = self._inverter.tokenizer.id_to_token(token) or ""
+        return _WORD.fullmatch(word) is not None and word not in load_list("function-words")
+
+
+def _pieces(word: str, inverter: Inverter) -> list[int]:
+    """Return the tokens that a word is written with."""
+    encoding = inverter.tokenizer.encode(word.strip(), add_special_tokens=False)
+    if not encoding.ids or set(encoding.ids) & set(inverter.info.special_ids):
+        raise ConfigError(
+            f"'{word}' cannot be looked for: the encoder's tokenizer does not know all of its characters.",
+            "Look for another form of it, or for words that stand beside it.",
+        )
+    return list(encoding.ids)

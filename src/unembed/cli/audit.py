@@ -1,0 +1,157 @@
+"""``unembed audit``: how much of its texts a store gives away, as a report. Joins connectors, inverter and report."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unembed.cli.invert import EngineName
+from unembed.cli.stores import StoreColumn, StoreUri
+
+if TYPE_CHECKING:
+    from unembed.audit import Audit
+    from unembed.encoders import Encoder
+    from unembed.inverter import Inverter
+
+EXPOSED = 3
+"""Exit code when more can be read than was allowed: something to fail a build by."""
+_NOTEBOOK = ".unfinished"
+_BATCH = 1024
+
+
+def audit(
+    uri: StoreUri,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/audit"),
+    size: Annotated[int, typer.Option(min=1, help="Vectors that are drawn from the store.")] = 300,
+    everything: Annotated[bool, typer.Option("--all", help="All vectors instead of a sample.")] = False,
+    guided: Annotated[
+        int, typer.Option(min=0, help="Of these, vectors that are also inverted with the encoder's help.")
+    ] = 20,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Time for the guided ones.")] = 10.0,
+    fail_over: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Exit with 3 when a greater share of the texts is readable.")
+    ] = 0.1,
+    show_text: Annotated[bool, typer.Option("--show-text", help="Show texts in the report instead of dots.")] = False,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            help="Texts like those in the store, one a line, for the estimate where the store holds none.",
+            show_default="built-in sentences",
+        ),
+    ] = None,
+    column: StoreColumn = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="The encoder that made the vectors: its name, or where it lies.",
+            show_default="what the store says, or what the vectors look like",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the intervals.")] = 0,
+    bootstrap: Annotated[int, typer.Option(min=1, help="Resamples behind each interval.")] = 1000,
+    engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
+) -> None:
+    """Find out how much of its texts a store of vectors gives away; write a report to hand on.
+
+    The store is only read. Exit codes: 0 when it stays below --fail-over, 3 when not.
+
+    Example: unembed audit chroma:./db#notes --output work/audit
+    """
+    from unembed.cli.evaluate import show_progress
+    from unembed.cli.output import show_json
+    from unembed.connectors import open_vectors
+    from unembed.corpus import read_texts
+    from unembed.errors import from_os_error, require_extra
+
+    require_extra("eval", "sacrebleu")
+    try:
+        output.mkdir(parents=True, exist_ok=True)  # sooner than after half an hour
+    except OSError as error:
+        raise from_os_error(error, f"making the folder {output}") from error
+    known = None if calibrate is None else list(read_texts(calibrate))
+    source = open_vectors(uri, column=column, batch_rows=_BATCH)
+
+    from unembed.audit import Settings
+    from unembed.audit import audit as examine
+    from unembed.audit.run import BUILT_IN
+    from unembed.inverter import Inverter
+    from unembed.report import to_json, write_report
+
+    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
+    settings = Settings(
+        size=None if everything else size,
+        guided=guided,
+        minutes=minutes,
+        fail_over=fail_over,
+        seed=seed,
+        resamples=bootstrap,
+        show_text=show_text,
+    )
+    with show_progress() as tell:
+        found = examine(
+            source,
+            inverter,
+            settings,
+            encoder=_find_encoder(inverter, encoder, device),
+            notebook=output / _NOTEBOOK,
+            asked=encoder,
+            calibration=known,
+            calibration_name=BUILT_IN if calibrate is None else Path(calibrate).name,
+            command=_command(uri, source.name),
+            tell=tell,
+        )
+        write_report(output, found)
+    if as_json:
+        show_json(to_json(found))
+    else:
+        _show(found)
+    typer.echo(f"Report: {output / 'report.html'}", err=True)
+    if found.verdict.exposed:
+        raise typer.Exit(EXPOSED)
+
+
+def _find_encoder(inverter: "Inverter", place: str | None, device: str) -> "Encoder | None":
+    """Load the encoder; if nobody asked for it, do without where it is not installed."""
+    from unembed.cli.invert import load_encoder_for
+    from unembed.errors import EncoderError, MissingExtraError
+
+    try:
+        return load_encoder_for(inverter, place, device)
+    except (EncoderError, MissingExtraError) as error:
+        if place is not None:
+            raise
+        typer.echo(f"The encoder is not at hand, so nothing is guided by it: {error.problem}", err=True)
+        return None
+
+
+def _command(uri: str, name: str) -> str:
+    """Return what was typed, without a password in it."""
+    typed = [name if word == uri else word for word in sys.argv[1:]]
+    return shlex.join(["unembed", *typed])
+
+
+def _show(found: "Audit") -> None:
+    from unembed.cli.output import show_result
+
+    rows = {
+        f"{mode.name}, {'measured' if mode.known else 'estimated'}": {
+            "n": mode.n,
+            **{
+                name: f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
+                for name in ("readable", "token_f1", "exact_match")
+                for figure in [mode.figures[name]]
+            },
+        }
+        for mode in found.modes
+    }
+    show_result(rows, title=f"{found.store.name}: {found.store.vectors:,} vectors", as_json=False)
+    verdict = found.verdict
+    typer.echo(
+        f"{'Exposed' if verdict.exposed else 'Below the threshold'}: {verdict.readable.value:.1%} of the texts come "
+        f"back with at least half of their words ({verdict.mode}); the threshold is {verdict.threshold:.1%}."
+    )

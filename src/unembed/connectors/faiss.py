@@ -1,0 +1,95 @@
+"""Vectors of a FAISS index file, as its ``reconstruct`` gives them back: exact where the index is, else as rounded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unembed.connectors.source import Batch, Keeping, VectorSource, unchanged
+from unembed.errors import VectorError, require_extra
+
+
+def read_faiss(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+    """Open an index that ``faiss.write_index`` wrote; its lists are mapped into memory where FAISS can."""
+    require_extra("faiss", "faiss")
+    import faiss
+
+    path = Path(place)
+    if part is not None or column is not None:
+        raise VectorError(f"{place} is one index: it has no parts.", "Leave out #... and --column.")
+    if not path.is_file():
+        raise VectorError(f"There is no file {place}.", "Check the path.")
+    try:
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1] if str(error) else "unknown"
+        raise VectorError(
+            f"{place} cannot be read as a FAISS index: {reason}", "Give a file that faiss.write_index wrote."
+        ) from error
+    name = f"faiss:{place}"
+    records = unchanged([path], name, _read(index, name, batch_rows))
+    return VectorSource(name, index.ntotal, records, keeping=_keeping(index))
+
+
+def _read(index: Any, name: str, batch_rows: int) -> Iterator[Batch]:
+    import faiss
+
+    names: np.ndarray | None = None
+    inner = index  # which lives as long as what is around it
+    if isinstance(index, faiss.IndexIDMap):
+        names, inner = faiss.vector_to_array(index.id_map), faiss.downcast_index(index.index)
+    try:
+        parts = _lists(inner) if isinstance(inner, faiss.IndexIVF) else _rows(inner, batch_rows)
+        for ids, vectors in parts:
+            for start in range(0, len(ids), batch_rows):
+                chosen = ids[start : start + batch_rows]
+                shown = chosen if names is None else names[chosen]
+                yield Batch(shown.tolist(), vectors[start : start + batch_rows])
+    except RuntimeError as error:
+        raise VectorError(
+            f"{name} does not give its vectors back: {type(inner).__name__} has no reconstruction.",
+            "Give the index before it was compressed, or the vectors it was made from.",
+        ) from error
+
+
+def _rows(index: Any, batch_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for start in range(0, index.ntotal, batch_rows):
+        count = min(batch_rows, index.ntotal - start)
+        yield np.arange(start, start + count), index.reconstruct_n(start, count)
+
+
+def _lists(index: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the ids and vectors of each inverted list: no table of all ids is needed."""
+    import faiss
+
+    for number in range(index.nlist):
+        size = index.invlists.list_size(number)
+        if not size:
+            continue
+        pointer = index.invlists.get_ids(number)
+        ids = faiss.rev_swig_ptr(pointer, size).copy()
+        index.invlists.release_ids(number, pointer)
+        vectors = np.empty((size, index.d), dtype=np.float32)
+        for place in range(size):
+            index.reconstruct_from_offset(number, place, faiss.swig_ptr(vectors[place]))
+        yield ids, vectors
+
+
+def _keeping(index: Any) -> Keeping:
+    import faiss
+
+    kinds = [type(index).__name__]
+    distance = "inner product" if index.metric_type == faiss.METRIC_INNER_PRODUCT else "l2"
+    while isinstance(index, faiss.IndexIDMap | faiss.IndexPreTransform):
+        index = faiss.downcast_index(index.index)
+        kinds.append(type(index).__name__)
+    quantised: str | None = None
+    if hasattr(index, "pq"):
+        quantised = f"product quantisation, {index.pq.M} codes of {index.pq.nbits} bits"
+    elif hasattr(index, "sq"):
+        quantised = f"scalar quantisation, {8 * index.sq.code_size // index.d} bits a number"
+    elif "Flat" not in kinds[-1]:
+        quantised = kinds[-1]
+    precision = "float32" if quantised is None else "as quantised"
+    return Keeping(f"FAISS index ({' of '.join(kinds)})", precision=precision, quantised=quantised, distance=distance)

@@ -1,0 +1,196 @@
+"""Vectors of a Qdrant collection: of a server, or of the folder that the Python client keeps without one.
+
+The client takes a lock in such a folder and unpickles what lies there. So the folder is read here, without it: SQLite
+is opened as a file that nobody changes, and of a pickle only the plain values are taken.
+"""
+
+import io
+import json
+import os
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unembed.connectors.source import Batch, Keeping, Row, VectorSource, choose_part, choose_text, gather, unchanged
+from unembed.errors import VectorError, first_line, require_extra
+
+_META = "meta.json"
+_KEY = "QDRANT_API_KEY"
+_SECONDS = 30
+
+
+def read_qdrant(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+    """Open a collection in a folder, or on a server; ``column`` is the named vector, where there are several."""
+    if place.startswith(("http://", "https://")):
+        return _read_server(place, part, column, batch_rows)
+    return _read_folder(place, part, column, batch_rows)
+
+
+def _read_folder(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+    folder, where = Path(place), f"qdrant:{place}"
+    if not (folder / _META).is_file():
+        hint = "It looks like a server's folder: start the server, and give its address." if _of_server(folder) else ""
+        raise VectorError(f"There is no Qdrant store in {place}: it has no {_META}.", hint or "Check the path.")
+    try:
+        collections = json.loads((folder / _META).read_text(encoding="utf-8"))["collections"]
+    except (OSError, ValueError, KeyError) as error:
+        raise VectorError(f"{folder / _META} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+    name = choose_part(part, list(collections), "collection", where)
+    vector = _choose_vector(collections[name].get("vectors") or {}, column, f"{where}#{name}")
+    database = folder / "collection" / name / "storage.sqlite"
+    where = f"{where}#{name}"
+    try:
+        connection = _open(database)
+        rows = connection.execute("SELECT count(*) FROM points").fetchone()[0]
+    except sqlite3.Error as error:
+        raise VectorError(f"{database} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+    records = gather(_points(connection, vector, where), where, "point", batch_rows)
+    # As they were given: only the server normalises what it compares by cosine.
+    settings = _settings(collections[name].get("vectors") or {}, vector)
+    kept = Keeping(
+        "Qdrant collection (local folder)", precision="float64", distance=settings.get("distance")
+    )
+    return VectorSource(where, rows, unchanged([database], where, records), unit="point", keeping=kept)
+
+
+def _open(database: Path) -> sqlite3.Connection:
+    # Immutable: no lock is taken, and no file appears beside it. A journal would hold a part that this leaves out.
+    if any(database.with_name(f"{database.name}{suffix}").exists() for suffix in ("-journal", "-wal")):
+        raise VectorError(f"{database} is being written.", "Stop what writes to it, and run again.")
+    return sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+
+
+def _points(connection: sqlite3.Connection, vector: str | None, where: str) -> Iterator[Row]:
+    try:
+        for key, blob in connection.execute("SELECT id, point FROM points"):
+            try:
+                state = _PlainUnpickler(io.BytesIO(blob)).load().__dict__
+            except (pickle.UnpicklingError, AttributeError, EOFError, IndexError, KeyError, TypeError) as error:
+                raise VectorError(
+                    f"{where}, point {key} holds what no version of Qdrant wrote: {first_line(error)}.",
+                    "It is not read, for your safety.",
+                ) from error
+            yield _row(state["id"], state.get("vector"), state.get("payload"), vector)
+    except sqlite3.Error as error:
+        raise VectorError(f"{where} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+    finally:
+        connection.close()
+
+
+class _Point:
+    """Stands in for the client's class of the same content; takes values, runs nothing."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state["__dict__"])
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads values and points; refuses every other class, so that no code in a pickle can run."""
+
+    def find_class(self, module: str, name: str) -> type[_Point]:
+        if module.startswith("qdrant_client.") and name == "PointStruct":
+            return _Point
+        raise pickle.UnpicklingError(f"the class {module}.{name}")
+
+
+def _read_server(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+    require_extra("qdrant", "qdrant_client")
+    from qdrant_client import QdrantClient
+
+    where = f"qdrant:{place}"
+    client = QdrantClient(
+        url=place, api_key=os.environ.get(_KEY), timeout=_SECONDS, check_compatibility=False, prefer_grpc=False
+    )
+    names = [one.name for one in _ask(where, client.get_collections).collections]
+    name = choose_part(part, names, "collection", where)
+    where = f"{where}#{name}"
+    described = _ask(where, client.get_collection, name)
+    parameters = described.config.params
+    vectors = json.loads(json.dumps(parameters.vectors, default=lambda model: model.model_dump(mode="json")))
+    vector = _choose_vector(vectors or {}, column, where)
+    settings = _settings(vectors or {}, vector)
+    quantised = settings.get("quantization_config") or described.config.quantization_config
+    kept = Keeping(
+        "Qdrant collection (server)",
+        precision=settings.get("datatype") or "float32",
+        # The originals are kept beside the quantised ones, and those are what the server gives.
+        quantised=f"for searching only ({_first_key(quantised)})" if quantised else None,
+        distance=settings.get("distance"),
+    )
+    rows = _ask(where, client.count, name, exact=True).count
+
+    def points() -> Iterator[Batch]:
+        yield from gather(_scroll(client, name, vector, where, batch_rows), where, "point", batch_rows)
+        now = _ask(where, client.count, name, exact=True).count
+        if now != rows:
+            raise VectorError(
+                f"{where} changed while it was read: it had {rows:,} points, and now has {now:,}.",
+                "Stop what writes to it, or read a snapshot of it, and run again.",
+            )
+
+    return VectorSource(where, rows, points(), unit="point", keeping=kept)
+
+
+def _scroll(client: Any, name: str, vector: str | None, where: str, batch_rows: int) -> Iterator[Row]:
+    offset = None
+    while True:
+        points, offset = _ask(
+            where,
+            client.scroll,
+            name,
+            limit=batch_rows,
+            offset=offset,
+            with_payload=True,
+            with_vectors=[vector] if vector else True,
+        )
+        yield from (_row(point.id, point.vector, point.payload, vector) for point in points)
+        if offset is None:
+            return
+
+
+def _ask(where: str, question: Any, *arguments: Any, **options: Any) -> Any:
+    """Ask a server, and turn what can go wrong into something that the user can mend."""
+    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
+    try:
+        return question(*arguments, **options)
+    except UnexpectedResponse as error:
+        if error.status_code in (401, 403):
+            raise VectorError(
+                f"{where} refuses these credentials ({error.status_code}).", f"Set {_KEY} to a key that may read."
+            ) from error
+        raise VectorError(f"{where} answers: {first_line(error)}", "Check the address.") from error
+    except (ResponseHandlingException, ApiException) as error:
+        raise VectorError(f"{where} cannot be reached: {first_line(error)}.", "Check that it runs.") from error
+
+
+def _choose_vector(vectors: dict[str, Any], column: str | None, where: str) -> str | None:
+    """Return which named vector to read; None where vectors have no names."""
+    if "size" in vectors:
+        if column is not None:
+            raise VectorError(f"{where} has one vector per point, without a name.", "Leave out --column.")
+        return None
+    return choose_part(column, list(vectors), "named vector", where, sign="--column ")
+
+
+def _settings(vectors: dict[str, Any], vector: str | None) -> dict[str, Any]:
+    settings: dict[str, Any] = vectors if vector is None else vectors[vector]
+    return settings
+
+
+def _row(identifier: Any, value: Any, payload: dict[str, Any] | None, vector: str | None) -> Row:
+    if isinstance(value, dict):
+        value = value.get(vector)
+    text = (payload or {}).get(choose_text(payload or {}) or "")
+    return str(identifier), value, text if isinstance(text, str) else None
+
+
+def _first_key(settings: Any) -> str:
+    plain = settings if isinstance(settings, dict) else settings.model_dump()
+    return next(iter(plain), "quantised")
+
+
+def _of_server(folder: Path) -> bool:
+    return (folder / "raft_state.json").exists() or (folder / "collections").is_dir()

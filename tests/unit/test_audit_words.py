@@ -1,0 +1,80 @@
+"""The words that vectors give away: exact over the vocabulary looked at, content words first, searchable."""
+
+import numpy as np
+import pytest
+import torch
+
+from unembed.audit import WordReader
+from unembed.errors import ConfigError
+from unembed.model.readout import scale_to_sphere
+
+VECTORS = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
+
+
+@pytest.fixture
+def inverter(build_reader):
+    return build_reader("mlp")
+
+
+def test_the_words_are_those_whose_probability_stands_out_most(build_reader):
+    inverter = build_reader("mlp")
+    readout = inverter.model.readout
+    reader = WordReader(inverter, top=3)
+    tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words]
+    standing_out = (readout(torch.from_numpy(VECTORS))[:, : readout.words] - readout.base / 2)[:, tokens]
+    assert reader.read(VECTORS).places.tolist() == standing_out.topk(3).indices.tolist()
+
+
+def test_a_linear_readout_names_the_words_that_its_texts_hold(build_reader, fake_encoder):
+    inverter = build_reader("linear")
+    texts = ["the old man drinks tea.", "the king lives in a big house.", "two dogs play in the snow."]
+    found = WordReader(inverter, top=4).read(fake_encoder.encode(texts))
+    right = [len(set(found.names_of(row)) & set(text.strip(".").split())) for row, text in enumerate(texts)]
+    assert sum(right) >= 6
+
+
+def test_vectors_in_several_blocks_give_the_same_words(inverter, monkeypatch):
+    whole = WordReader(inverter, top=3).read(VECTORS).places
+    monkeypatch.setattr("unembed.audit.words._BLOCK", 4)
+    assert (WordReader(inverter, top=3).read(VECTORS).places == whole).all()
+
+
+def test_pieces_of_words_numbers_and_function_words_are_not_named(inverter):
+    reader = WordReader(inverter, vocabulary=10_000)
+    assert "garden" in reader.words
+    assert all(word.isalpha() and len(word) > 2 for word in reader.words)
+    assert "the" not in reader.words
+
+
+def test_a_word_to_find_is_looked_for_however_rare_it_is(inverter):
+    names = WordReader(inverter, vocabulary=10_000).words
+    reader = WordReader(inverter, vocabulary=1, top=1, find=[names[-1]])
+    assert reader.words[reader.places[names[-1]]] == names[-1]
+    found = reader.read(VECTORS)
+    assert found.counts().sum() == len(VECTORS)
+    assert found.holding(reader.places.values()).sum() == found.counts()[reader.places[names[-1]]]
+
+
+def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
+    reader = WordReader(inverter, vocabulary=10_000, find=["catdog"])
+    readout, pieces = inverter.model.readout, inverter.tokenizer.encode("catdog", add_special_tokens=False).ids
+    assert len(pieces) > 1
+    logits = readout.out(torch.nn.functional.gelu(readout.hidden(scale_to_sphere(torch.from_numpy(VECTORS)))))
+    standing_out = (logits - readout.base / 2)[:, pieces]
+    rarity = readout.base[pieces] / readout.base[pieces].sum()
+    tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words[:-1]]
+    others = (logits - readout.base / 2)[:, tokens]
+    expected = ((standing_out * rarity).sum(1)[:, None] > others).all(1)
+    assert (reader.read(VECTORS).places[:, 0] == reader.places["catdog"]).tolist() == expected.tolist()
+    rank = (others > (standing_out * rarity).sum(1)[:, None]).sum(1)
+    assert reader.read(VECTORS).holding(reader.places.values()).tolist() == (rank < 12).tolist()
+
+
+def test_a_word_that_the_tokenizer_does_not_know_cannot_be_found(inverter):
+    with pytest.raises(ConfigError, match="'猫' cannot be looked for"):
+        WordReader(inverter, find=["猫"])
+
+
+def test_an_inverter_without_a_readout_names_no_words(make_inverter):
+    with pytest.raises(ConfigError, match="no readout"):
+        WordReader(make_inverter())

@@ -1,0 +1,230 @@
+"""``unembed audit`` and ``unembed words`` on real stores, with a tiny model: what is written, said and refused."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import stores
+
+SOMEBODY = ("king", "queen", "cat", "dog", "boy", "girl", "teacher", "doctor", "bird", "horse", "woman", "man")
+DOING = ("sleeps at home", "walks in the park", "drinks cold water", "reads a good book", "runs to the sea")
+TEXTS = [f"the {who} {what}." for who in SOMEBODY for what in DOING]
+
+
+@pytest.fixture
+def vectors(fake_encoder):
+    return fake_encoder.encode(TEXTS)
+
+
+@pytest.fixture
+def with_encoder(fake_encoder, monkeypatch):
+    """Lets the command find the encoder, which no name can load."""
+    monkeypatch.setattr("unembed.encoders.load_encoder", lambda *arguments, **options: fake_encoder)
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed, and notes what a page would load or run."""
+
+    EMPTY = ("meta", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loads, self.text = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+        self.loads += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
+        if tag in ("script", "link", "img", "iframe", "object"):
+            self.loads.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def audit(run_cli, uri, checkpoint, output, *options):
+    options = ("--model", checkpoint, "--output", output, "--bootstrap", 50, *options)
+    return run_cli("audit", uri, *options)
+
+
+def test_a_store_is_audited_against_its_own_texts(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    before = stores.contents(tmp_path / "store")
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 1.0)
+    assert ended.code == 0, ended.err
+    assert "The encoder is not at hand" in ended.err
+    assert "Below the threshold" in ended.out
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["store"]["vectors"] == 60
+    assert report["sample"] == 20
+    (blind,) = report["modes"]
+    assert blind["known"]
+    assert blind["figures"].keys() == {"readable", "token_f1", "token_accuracy", "exact_match", "rouge_l", "bleu"}
+    assert all(figure["n"] == 20 for figure in blind["figures"].values())
+    assert sum(blind["distribution"]) == 20
+    assert stores.contents(tmp_path / "store") == before
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
+
+
+def test_the_page_is_whole_loads_nothing_and_says_the_figures(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    text = (tmp_path / "out" / "report.html").read_text()
+    page = Page(text)
+    assert page.loads == []
+    assert not re.search(r"https?://|url\(|@import", text)
+    said = " ".join(" ".join(page.text).split())
+    assert "What 60 stored vectors give away" in said
+    assert f"n = {report['modes'][0]['n']}" in said
+    assert "unembed audit" in said
+    for heading in ("Summary", "By length", "By kind of information", "What was assumed", "What to do", "Defences"):
+        assert heading in said
+
+
+def test_texts_are_masked_unless_they_are_asked_for(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20)
+    masked = (tmp_path / "out" / "report.html").read_text() + (tmp_path / "out" / "report.json").read_text()
+    assert not any(text in masked for text in TEXTS)
+    assert "••• •••" in masked
+    audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--show-text")
+    shown = (tmp_path / "out" / "report.html").read_text()
+    assert sum(text in shown for text in TEXTS) == 8
+
+
+def test_a_text_cannot_change_the_page(run_cli, vectors, tiny_checkpoint, tmp_path):
+    texts = [f"<script>alert({row})</script> \" ' &" for row in range(len(vectors))]
+    uri = stores.jsonl(tmp_path / "store", vectors, texts)
+    audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--show-text")
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert Page(text).loads == []
+    assert "&lt;script&gt;alert" in text
+
+
+def test_more_than_the_threshold_exits_with_3(run_cli, vectors, tiny_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr("unembed.audit.findings.READABLE", 0.0)
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 0.99)
+    assert ended.code == 3
+    assert "Exposed: 100.0% of the texts" in ended.out
+    assert "Above the threshold" in (tmp_path / "out" / "report.html").read_text()
+    assert audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 1.0).code == 0
+
+
+def test_without_texts_recovery_is_estimated_and_says_so(run_cli, vectors, tiny_checkpoint, tmp_path, with_encoder):
+    uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+    (tmp_path / "known.txt").write_text("\n".join(TEXTS) + "\n")
+    options = ("--size", 10, "--guided", 2, "--calibrate", tmp_path / "known.txt", "--json")
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", *options)
+    assert ended.code in (0, 3), ended.err
+    report = json.loads(ended.out)
+    assert [mode["name"] for mode in report["modes"]] == ["blind", "guided"]
+    assert not any(mode["known"] for mode in report["modes"])
+    assert report["calibration"]["texts"] == "known.txt"
+    assert report["calibration"]["n"] == {"blind": 60, "guided": 20}
+    assert not report["encoder"]["certain"]
+    assert any("recovery is estimated" in said for said in report["assumptions"])
+    assert any("verdict rests on the blind attacker" in said for said in report["assumptions"])
+    assert "(estimated)" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_without_texts_and_encoder_there_is_nothing_to_measure_by(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out")
+    assert ended.code == 2
+    assert "nothing to measure by" in ended.err
+
+
+def test_bad_rows_are_skipped_and_reported(run_cli, vectors, tiny_checkpoint, tmp_path):
+    import pandas
+
+    vectors[3, 2], vectors[4] = np.nan, 0.0
+    pandas.DataFrame({"text": TEXTS, "embedding": list(vectors)}).to_parquet(tmp_path / "vectors.parquet")
+    ended = audit(run_cli, tmp_path / "vectors.parquet", tiny_checkpoint, tmp_path / "out", "--size", 20)
+    assert ended.code in (0, 3), ended.err
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["store"]["skipped"] == {"not finite": 1, "all zeros": 1}
+    assert "1 more that are all zeros were skipped" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda vectors: vectors[:, :8], "The vectors have 8 numbers; those of fake"),
+        (lambda vectors: vectors * 5, "unknown which encoder made these vectors"),
+        (lambda vectors: vectors[:0], "holds no vectors"),
+    ],
+)
+def test_vectors_that_cannot_be_audited_are_refused(change, problem, run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.npy(tmp_path / "store", change(vectors), TEXTS)
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out")
+    assert ended.code == 2
+    assert problem in ended.err
+
+
+def test_a_chroma_collection_says_whose_vectors_it_holds(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.chroma(tmp_path / "store", vectors, TEXTS)
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out")
+    assert ended.code == 2
+    assert "'all-MiniLM-L6-v2' made its vectors" in ended.err
+
+
+def test_the_command_in_the_report_holds_no_password(monkeypatch):
+    from unembed.cli.audit import _command
+
+    uri = "pgvector:postgresql://me:secret@host/db#docs"
+    monkeypatch.setattr("sys.argv", ["unembed", "audit", uri, "--size", "9"])
+    assert _command(uri, "pgvector:postgresql://me:***@host/db#docs.embedding") == (
+        "unembed audit 'pgvector:postgresql://me:***@host/db#docs.embedding' --size 9"
+    )
+
+
+class TestWords:
+    def test_every_vector_has_its_words_on_a_line(self, run_cli, vectors, readout_checkpoint, tmp_path):
+        uri = stores.qdrant(tmp_path / "store", vectors, TEXTS)
+        ended = run_cli("words", uri, "--model", readout_checkpoint, "--top", 3, "--json", "--limit", 5)
+        assert ended.code == 0, ended.err
+        lines = [json.loads(line) for line in ended.out.splitlines()]
+        assert [line["id"] for line in lines] == ["0", "1", "2", "3", "4"]
+        assert all(len(line["words"]) == 3 for line in lines)
+
+    def test_a_word_is_found_and_counted(self, run_cli, vectors, readout_checkpoint, tmp_path):
+        uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+        found = run_cli("words", uri, "--model", readout_checkpoint, "--find", "king", "--top", 5)
+        rows = [int(line.split("\t")[0]) for line in found.out.splitlines()]
+        assert all("king" in line.split("\t")[1].split() for line in found.out.splitlines())
+        assert f"{len(rows)} of 60 vectors give away king." in found.err
+        counted = run_cli(
+            "words", uri, "--model", readout_checkpoint, "--find", "king", "--top", 5, "--count", "--json"
+        )
+        assert json.loads(counted.out) == {"word": "king", "vectors": len(rows), "of": 60}
+        assert {row for row, text in enumerate(TEXTS) if "king" in text.split()} & set(rows)
+
+    def test_the_most_common_words_come_first(self, run_cli, vectors, readout_checkpoint, tmp_path):
+        uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+        ended = run_cli("words", uri, "--model", readout_checkpoint, "--count", "--json")
+        counts = [json.loads(line)["vectors"] for line in ended.out.splitlines()]
+        assert counts == sorted(counts, reverse=True)
+        assert counts[0] > counts[-1]
+
+    def test_skipped_rows_are_counted_and_an_empty_store_is_an_error(
+        self, run_cli, vectors, readout_checkpoint, tmp_path
+    ):
+        vectors[3] = np.nan
+        uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+        assert "Skipped: 1 vectors that are not finite." in run_cli("words", uri, "-m", readout_checkpoint).err
+        uri = stores.npy(tmp_path / "empty", vectors[:0], [])
+        assert run_cli("words", uri, "-m", readout_checkpoint).code == 2
