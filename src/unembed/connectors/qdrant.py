@@ -49,9 +49,7 @@ def _read_folder(place: str, part: str | None, column: str | None, batch_rows: i
     records = gather(_points(connection, vector, where), where, "point", batch_rows)
     # As they were given: only the server normalises what it compares by cosine.
     settings = _settings(collections[name].get("vectors") or {}, vector)
-    kept = Keeping(
-        "Qdrant collection (local folder)", precision="float64", distance=settings.get("distance")
-    )
+    kept = Keeping("Qdrant collection (local folder)", precision="float64", distance=settings.get("distance"))
     return VectorSource(where, rows, unchanged([database], where, records), unit="point", keeping=kept)
 
 
