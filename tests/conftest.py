@@ -169,14 +169,7 @@ def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     store = Store(tiny_store / "train")
     torch.manual_seed(0)
     model = ConditionalMDLM.for_store(ModelConfig(layers=1, width=16, heads=2, feedforward=32), store.manifest)
-    info = CheckpointInfo(
-        encoder=store.manifest.encoder,
-        model=model.config,
-        noise=NoiseConfig(),
-        special_ids=store.manifest.special_ids,
-        tokenizer_hash=store.manifest.tokenizer_hash,
-        training_rows=store.manifest.rows,
-    )
+    info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     save_checkpoint(tmp_path / "tiny-checkpoint", Checkpoint(model, store.tokenizer(), info))
     return tmp_path / "tiny-checkpoint"
 

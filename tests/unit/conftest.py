@@ -97,14 +97,7 @@ def build_reader(tiny_store, stir):
         rows = np.arange(store.manifest.rows)
         pairs = (torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows).astype(np.int64)))
         model.readout.fit(iter([pairs]), ridge=1e-4)
-        info = CheckpointInfo(
-            encoder=store.manifest.encoder,
-            model=model.config,
-            noise=NoiseConfig(),
-            special_ids=store.manifest.special_ids,
-            tokenizer_hash=store.manifest.tokenizer_hash,
-            training_rows=store.manifest.rows,
-        )
+        info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
         return Inverter(model, store.tokenizer(), info)
 
     return build

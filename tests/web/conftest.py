@@ -41,14 +41,7 @@ def inverter(tiny_store_master: Path) -> Inverter:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape))
-    info = CheckpointInfo(
-        encoder=store.manifest.encoder,
-        model=model.config,
-        noise=NoiseConfig(),
-        special_ids=store.manifest.special_ids,
-        tokenizer_hash=store.manifest.tokenizer_hash,
-        training_rows=store.manifest.rows,
-    )
+    info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     return Inverter(model, store.tokenizer(), info)
 
 

@@ -18,7 +18,7 @@ from unembed.errors import CheckpointError
 from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
 from unembed.model.packing import Precision, pack, unpack
-from unembed.store import CanvasVocabulary, Fingerprint, tokenizer_hash
+from unembed.store import CanvasVocabulary, Fingerprint, Manifest, tokenizer_hash
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -42,6 +42,22 @@ class CheckpointInfo(BaseModel):
     fingerprint: Fingerprint | None = None
     """What the training vectors looked like; None in checkpoints of earlier versions."""
     metrics: dict[str, Any] = {}
+
+    @classmethod
+    def for_store(
+        cls, manifest: Manifest, model: ModelConfig, noise: NoiseConfig, metrics: dict[str, Any] | None = None
+    ) -> "CheckpointInfo":
+        """Describe a model that was trained on a store."""
+        return cls(
+            encoder=manifest.encoder,
+            model=model,
+            noise=noise,
+            special_ids=manifest.special_ids,
+            tokenizer_hash=manifest.tokenizer_hash,
+            training_rows=manifest.rows,
+            fingerprint=manifest.fingerprint,
+            metrics=metrics or {},
+        )
 
     @property
     def vocabulary(self) -> CanvasVocabulary:

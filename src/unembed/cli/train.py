@@ -97,17 +97,7 @@ def make_hooks(recipe: "Recipe") -> "Hooks":
     store = Store(recipe.data.store / "train")
 
     def export(folder: Path, model: ConditionalMDLM, metrics: dict[str, Any]) -> None:
-        manifest = store.manifest
-        info = CheckpointInfo(
-            encoder=manifest.encoder,
-            model=model.config.without_places(),
-            noise=recipe.noise,
-            special_ids=manifest.special_ids,
-            tokenizer_hash=manifest.tokenizer_hash,
-            training_rows=manifest.rows,
-            fingerprint=manifest.fingerprint,
-            metrics=metrics,
-        )
+        info = CheckpointInfo.for_store(store.manifest, model.config.without_places(), recipe.noise, metrics)
         save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
 
     def free_running(model: ConditionalMDLM, rows_of: Store, rows: np.ndarray) -> dict[str, float]:
