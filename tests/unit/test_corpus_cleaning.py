@@ -1,4 +1,4 @@
-"""Cleaning a text and cutting it into sentences."""
+"""Cleaning a text and cutting it into sentences or fragments."""
 
 import unicodedata
 
@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unembed.corpus import clean, split_sentences
+from unembed.corpus.cleaning import cut_fragment
 
 any_text = st.text(st.characters(codec=None), max_size=60)
 sentence_like = st.text(st.sampled_from("aB1.!?…。！」\"') Mr"), max_size=80).map(clean)
@@ -72,3 +73,24 @@ def test_splitting_loses_nothing_but_white_space(text):
     sentences = split_sentences(text)
     assert "".join(sentences).replace(" ", "") == text.replace(" ", "")
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+
+
+@given(any_text.map(clean), st.floats(0, 1, exclude_max=True))
+def test_a_fragment_is_a_part_of_its_text_and_never_empty(text, position):
+    fragment = cut_fragment(text, position)
+    assert fragment in text
+    assert fragment or not text
+
+
+@pytest.mark.parametrize(
+    ("position", "fragment"),
+    [(0.0, "one, two"), (0.499, "four, five"), (0.5, "one, two, three"), (0.9999, "three, four, five")],
+)
+def test_the_position_decides_how_many_words_and_from_where(monkeypatch, position, fragment):
+    monkeypatch.setattr("unembed.corpus.cleaning._LONGEST_FRAGMENT", 3)
+    assert cut_fragment("one, two, three, four, five.", position) == fragment
+
+
+def test_a_text_of_one_word_or_of_punctuation_stays_whole():
+    assert cut_fragment("Amen.", 0.5) == "Amen."
+    assert cut_fragment("... ?!", 0.5) == "... ?!"

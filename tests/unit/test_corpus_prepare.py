@@ -54,6 +54,20 @@ def test_texts_are_cleaned_and_what_is_dropped_is_counted_by_reason(tmp_path):
     assert report.read == report.kept + sum(report.dropped.values()) == 7
 
 
+def test_fragments_are_a_few_words_in_a_row_of_their_share_of_the_texts(tmp_path, source):
+    prepare([source], tmp_path / "whole", validation_share=0.2)
+    prepare([source], tmp_path / "cut", validation_share=0.2, fragment_share=0.3)
+    for side in ("train.txt", "validation.txt"):
+        whole, cut = read(tmp_path / "whole" / side), read(tmp_path / "cut" / side)
+        # In the same order, so that a piece of a text that validates never trains.
+        assert all(part in text for part, text in zip(cut, whole, strict=True))
+        fragments = [part for part, text in zip(cut, whole, strict=True) if part != text]
+        assert 0.2 < len(fragments) / len(whole) < 0.4
+        assert {len(part.split()) for part in fragments} <= set(range(2, 11))
+        assert len({len(part.split()) for part in fragments}) > 5
+        assert not any(part.endswith(".") for part in fragments)
+
+
 def test_sentence_mode_cuts_at_sentence_ends_and_line_breaks_and_passage_mode_does_not(tmp_path):
     path = tmp_path / "input.jsonl"
     passage = "A heading without a stop\nThe first sentence is here. The second one is there.\n\n"
@@ -178,6 +192,7 @@ def test_a_missing_second_input_is_noticed_before_the_first_is_read(tmp_path, so
         ({"mode": "sentense"}, "did you mean 'sentence'?"),
         ({"min_characters": 0}, "from 0 to 500"),
         ({"min_characters": 30, "max_characters": 20}, "from 30 to 20"),
+        ({"fragment_share": 1.5}, "1.5 is no share"),
         ({"validation_share": 1.0}, "1 is no share"),
         ({"validation_share": -0.1}, "-0.1 is no share"),
         ({"validation_share": float("nan")}, "nan is no share"),

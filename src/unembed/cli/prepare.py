@@ -42,6 +42,13 @@ def prepare(
     ] = None,
     min_characters: Annotated[int, typer.Option(min=1, help="Drop shorter texts.")] = 20,
     max_characters: Annotated[int, typer.Option(min=1, help="Drop longer texts.")] = 500,
+    fragment_share: Annotated[
+        float,
+        typer.Option(
+            help="Of this share of the texts, keep only two to ten words in a row: short texts such as queries, for "
+            "sources that have none."
+        ),
+    ] = 0.0,
     validation_share: Annotated[
         float, typer.Option(help="Share of the texts set aside for validation, below 1; the same texts every time.")
     ] = 0.01,
@@ -75,6 +82,7 @@ def prepare(
             mode=mode,
             min_characters=min_characters,
             max_characters=max_characters,
+            fragment_share=fragment_share,
             validation_share=validation_share,
             limit=limit,
             seed=seed,

@@ -24,6 +24,8 @@ _ENDINGS = re.compile(
 )
 _OPENING = "\"'“‘«([¿¡"
 _LONGEST_WORD = 40
+_SHORTEST_FRAGMENT, _LONGEST_FRAGMENT = 2, 10  # words: most search queries and titles
+_PUNCTUATION = " .,;:!?…\"'“”‘’«»()[]{}-–—"
 
 
 def clean(text: str) -> str:
@@ -53,6 +55,21 @@ def split_sentences(text: str) -> list[str]:
             start = ending.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
+
+
+def cut_fragment(text: str, position: float) -> str:
+    """Return a few words in a row of a clean text, without the punctuation at either end; all of it if it is short.
+
+    The position, a number in [0, 1), decides which words: how many, and from where.
+    """
+    words = text.split()
+    lengths = range(_SHORTEST_FRAGMENT, min(_LONGEST_FRAGMENT, len(words)) + 1)
+    if not lengths:
+        return text
+    turn, rest = divmod(position * len(lengths), 1.0)
+    length = lengths[int(turn)]
+    start = int(rest * (len(words) - length + 1))
+    return " ".join(words[start : start + length]).strip(_PUNCTUATION) or text
 
 
 def _ends_sentence(text: str, start: int, ending: re.Match[str]) -> bool:

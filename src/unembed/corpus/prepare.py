@@ -5,12 +5,12 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from unembed.corpus.cleaning import clean, split_sentences
+from unembed.corpus.cleaning import clean, cut_fragment, split_sentences
 from unembed.corpus.deduplicate import Deduplicator
 from unembed.corpus.mix import Source, mix, parse_source
 from unembed.corpus.readers import read_texts
 from unembed.corpus.report import CorpusOptions, CorpusReport
-from unembed.corpus.split import split
+from unembed.corpus.split import position, split
 from unembed.errors import CorpusError
 from unembed.files import atomic_path, write_json
 
@@ -42,6 +42,7 @@ def prepare(
     mode: str = "passage",
     min_characters: int = 20,
     max_characters: int = 500,
+    fragment_share: float = 0.0,
     validation_share: float = 0.01,
     limit: int | None = None,
     seed: int = 0,
@@ -57,6 +58,8 @@ def prepare(
         mode: ``passage`` keeps each text whole; ``sentence`` cuts it at sentence ends and line breaks.
         min_characters: shorter texts are dropped.
         max_characters: longer texts are dropped.
+        fragment_share: share of the kept texts of which only a few words in a row are written, at random: queries and
+            titles are that short, and a corpus of whole sentences teaches nothing of them.
         validation_share: share of the texts that validate; a text's side depends on itself and the seed only.
         limit: stop after so many kept texts.
         seed: decides the split and the order of the mix.
@@ -67,7 +70,7 @@ def prepare(
         CorpusError: a source cannot be read, or nothing is left; then nothing is written.
         ConfigError: an option is out of range.
     """
-    options = CorpusOptions(mode, min_characters, max_characters, validation_share, limit, seed, field)
+    options = CorpusOptions(mode, min_characters, max_characters, fragment_share, validation_share, limit, seed, field)
     sources = tuple(parse_source(given) for given in inputs)
     folder = Path(output)
     _check_places(sources, folder)
@@ -79,9 +82,10 @@ def prepare(
     first = next(texts, None)
     if first is None:
         raise _nothing_left(tally)
-    train, validation = _write(
-        split(itertools.chain([first], texts), validation_share=validation_share, seed=seed), folder
-    )
+    sides = split(itertools.chain([first], texts), validation_share=validation_share, seed=seed)
+    # Cutting comes after the split, so that no piece of a text that validates is ever trained on.
+    cut = ((_cut(text, fragment_share, seed), validates) for text, validates in sides)
+    train, validation = _write(cut, folder)
     report = CorpusReport(sources, options, tally.read, train, validation, tally.dropped)
     write_json(folder / REPORT, report.to_dict())
     tally.on_progress(tally.read, tally.kept)
@@ -120,6 +124,13 @@ def _pieces(text: str, mode: str) -> list[str]:
         return [clean(text)]
     # Headings and list items of web pages end without a full stop, but on their own line.
     return [sentence for line in text.splitlines() for sentence in split_sentences(clean(line))] or [""]
+
+
+def _cut(text: str, share: float, seed: int) -> str:
+    """Return a fragment of the text if the text itself says so, and otherwise the text."""
+    # Another key than the split's: texts that validate are cut as often as the others.
+    chance = position(text, seed=f"{seed} fragment")
+    return cut_fragment(text, chance / share) if chance < share else text
 
 
 def _reason_to_drop(text: str, options: CorpusOptions, seen: Deduplicator) -> str | None:

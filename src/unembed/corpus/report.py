@@ -16,6 +16,7 @@ class CorpusOptions:
     mode: str = "passage"
     min_characters: int = 20
     max_characters: int = 500
+    fragment_share: float = 0.0
     validation_share: float = 0.01
     limit: int | None = None
     seed: int = 0
@@ -35,6 +36,10 @@ class CorpusOptions:
             raise ConfigError(
                 f"No text can have from {self.min_characters} to {self.max_characters} characters.",
                 "Choose 1 <= --min-characters <= --max-characters.",
+            )
+        if not 0 <= self.fragment_share <= 1:
+            raise ConfigError(
+                f"{self.fragment_share:g} is no share of the texts.", "Choose 0 <= --fragment-share <= 1, such as 0.2."
             )
         if not 0 <= self.validation_share < 1:
             raise ConfigError(

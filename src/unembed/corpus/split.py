@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from unembed.corpus.deduplicate import fingerprint
 
 
-def position(text: str, *, seed: int = 0) -> float:
+def position(text: str, *, seed: int | str = 0) -> float:
     """Return a number in [0, 1) that depends on the text (whatever its case) and the seed only."""
     # A float holds 53 of the 64 bits; dividing all of them could round up to 1.
     return (fingerprint(text, key=str(seed).encode()[:64]) >> 11) / (1 << 53)
