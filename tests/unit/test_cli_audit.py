@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stores
+from unembed.audit.result import Example, Mode
+from unembed.report.page import worst_examples
 
 SOMEBODY = ("king", "queen", "cat", "dog", "boy", "girl", "teacher", "doctor", "bird", "horse", "woman", "man")
 DOING = ("sleeps at home", "walks in the park", "drinks cold water", "reads a good book", "runs to the sea")
@@ -103,6 +105,16 @@ def test_texts_are_masked_unless_they_are_asked_for(run_cli, vectors, tiny_check
     audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--show-text")
     shown = (tmp_path / "out" / "report.html").read_text()
     assert sum(text in shown for text in TEXTS) == 8
+
+
+def test_the_worst_examples_are_those_of_whichever_attacker_got_most():
+    def mode(name, *recoveries):
+        examples = [Example(vector, f1, None, None, "text", [], []) for vector, f1 in recoveries]
+        return Mode(name, len(examples), True, {}, [], [], [], examples, 0.0, 0.0)
+
+    blind, guided = mode("blind", ("a", 0.9), ("b", 0.6), ("c", 0.5)), mode("guided", ("b", 1.0), ("c", 0.2))
+    found = [(attacker.name, example.id, example.token_f1) for attacker, example in worst_examples([blind, guided])]
+    assert found == [("guided", "b", 1.0), ("blind", "a", 0.9), ("blind", "c", 0.5)]
 
 
 def test_a_text_cannot_change_the_page(run_cli, vectors, tiny_checkpoint, tmp_path):

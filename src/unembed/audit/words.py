@@ -19,7 +19,7 @@ from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
 from unembed.model.readout import scale_to_sphere
 
-VOCABULARY = 6144
+VOCABULARY = 5120
 """Words that are looked for by default: the most frequent ones but for those that say nothing."""
 _BLOCK = 512
 _WORD = re.compile(r"[^\W\d_]{3,}")

@@ -23,7 +23,7 @@ def words(
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
         int, typer.Option(min=1, help="Look for so many words, the most frequent ones. More take longer.")
-    ] = 6144,
+    ] = 5120,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
     column: StoreColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",

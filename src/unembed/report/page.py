@@ -47,6 +47,7 @@ def render(audit: Audit) -> str:
         measures=_MEASURES,
         attackers=_ATTACKERS,
         worst=next(mode for mode in audit.modes if mode.name == audit.verdict.mode),
+        examples=worst_examples(audit.modes),
         readable=READABLE,
         finding=_finding(audit.verdict),
     )
@@ -90,6 +91,17 @@ def _one_in(value: float) -> str:
 def _sentence(mode: Mode) -> str:
     how = "measured against the stored texts" if mode.known else "estimated, since the store holds no texts"
     return f"{mode.n:,} vectors, {how}"
+
+
+def worst_examples(modes: list[Mode]) -> list[tuple[Mode, Example]]:
+    """Return the vectors that give away most, each with the attacker who got most out of it."""
+    found: dict[object, tuple[Mode, Example]] = {}
+    for mode in modes:
+        for example in mode.examples:
+            if example.id not in found or found[example.id][1].token_f1 < example.token_f1:
+                found[example.id] = (mode, example)
+    ranked = sorted(found.values(), key=lambda one: -one[1].token_f1)
+    return ranked[: max(len(mode.examples) for mode in modes)]
 
 
 def _words(example: Example) -> list[tuple[str, bool]]:
