@@ -16,8 +16,10 @@ READY := $(VENV)/.ready
 
 .PHONY: demo demo-train demo-web test browser lint format bench clean
 
+# The text reaches the script as it is, whatever quotes and dollars it has.
+demo: export DEMO_TEXT = $(value TEXT)
 demo: $(READY)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh $(if $(TEXT),"$(TEXT)")
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
 demo-train: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/train.sh

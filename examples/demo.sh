@@ -2,7 +2,7 @@
 # A sentence becomes 384 numbers, and the numbers become a sentence again: first from the vector alone, then with the
 # encoder's help. Give a sentence of your own: make demo TEXT="..."
 set -e
-text=${1:-"We are getting divorced in the spring."}
+text=${DEMO_TEXT:-"We are getting divorced in the spring."}
 echo "From the vector alone:"
 unembed invert "$text"
 echo

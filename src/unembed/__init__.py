@@ -1,7 +1,7 @@
 """Read the text back out of an embedding vector.
 
 >>> from unembed import Inverter, load_encoder
->>> inverter = Inverter.from_pretrained("work/run/best")
+>>> inverter = Inverter.default()
 >>> inverter.invert_text(["Embeddings are not anonymous."], encoder=load_encoder())
 """
 

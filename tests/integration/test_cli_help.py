@@ -4,10 +4,12 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import unembed
+from unembed.cli import app
 
-COMMANDS = ["prepare", "embed", "train", "invert", "evaluate"]
+COMMANDS = list(get_command(app).commands)
 
 
 def run(code):
@@ -54,7 +56,8 @@ def test_the_version_is_the_packages(run_cli):
 
 def test_the_help_names_every_command_in_the_order_of_the_pipeline(run_cli):
     out = run_cli("--help").out
-    places = [out.index(f" {command} ") for command in COMMANDS]
+    places = [out.index(f" {command} ") for command in ("prepare", "embed", "train", "invert", "evaluate")]
+    assert all(f" {command} " in out for command in COMMANDS)
     assert places == sorted(places)
 
 
@@ -63,7 +66,7 @@ def test_every_command_shows_an_example(run_cli, command):
     ended = run_cli(command, "--help")
     assert ended.code == 0
     assert f"Example: unembed {command}" in ended.out
-    assert "--json" in ended.out
+    assert "--json" in ended.out or command == "serve"
 
 
 def test_no_command_shows_the_help(run_cli):

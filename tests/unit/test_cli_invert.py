@@ -94,7 +94,16 @@ class TestVectors:
 
     def test_no_vectors_give_no_texts(self, invert, tmp_path):
         np.save(tmp_path / "none.npy", np.empty((0, 16), np.float32))
-        assert invert(tmp_path / "none.npy", "--json").out == ""
+        ended = invert(tmp_path / "none.npy", "--json")
+        assert ended.out == ""
+        assert "no vectors" in ended.err
+
+    @pytest.mark.parametrize(
+        ("given", "problem"), [("{folder}/db", "is a folder"), ("chorma:{folder}/db#x", "did you mean 'chroma'?")]
+    )
+    def test_what_is_meant_as_a_store_is_not_taken_for_a_text(self, refused, tmp_path, given, problem):
+        (tmp_path / "db").mkdir()
+        assert problem in refused(given.format(folder=tmp_path))
 
     def test_every_format_gives_the_same_texts(self, records, vectors, vector_file, tmp_path):
         (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps({'e': row})}\n" for row in vectors.tolist()))

@@ -61,7 +61,7 @@ def test_it_serves_until_it_is_told_to_end(start, number):
 
 
 def test_models_have_names_and_the_key_comes_from_the_environment(start, tiny_checkpoint):
-    _, address, said = start("--model", f"second={tiny_checkpoint}", UNEMBED_API_KEY="open sesame")
+    _, address, said = start("--model", f"second={tiny_checkpoint}", UNEMBED_SERVER_KEY="open sesame")
     assert httpx.get(f"{address}/api/models").status_code == 401
     known = httpx.get(f"{address}/api/models", headers={"X-API-Key": "open sesame"}).json()
     assert [model["name"] for model in known["models"]] == ["tiny-checkpoint", "second"]

@@ -133,7 +133,9 @@ def test_every_format_gives_the_same_vectors_in_batches(tmp_path, name, write, b
 
 
 @pytest.mark.parametrize(
-    ("name", "write"), [("x.npy", as_npy), ("x.npz", as_npz), ("x.parquet", as_parquet)], ids=lambda part: str(part)
+    ("name", "write"),
+    [("x.npy", as_npy), ("x.npz", as_npz), ("x.parquet", as_parquet)],
+    ids=lambda part: getattr(part, "__name__", part),
 )
 def test_where_it_can_be_known_the_number_of_vectors_is_known_before_reading(tmp_path, name, write):
     write(tmp_path / name, VECTORS)

@@ -124,13 +124,17 @@ def invert(
     if watched and total is not None and total <= _ANIMATED_AT_MOST:
         _animate(job, batches, console)
         return
+    any_found = False
     with _progress(total) as advance:
         for result in job.run(batches):
+            any_found = True
             if as_json:
                 show_json_line(_record(result))
             else:
                 _print(result)
             advance()
+    if not any_found:
+        typer.echo("There were no vectors to invert.", err=True)
 
 
 def _decoding_options(
@@ -185,7 +189,12 @@ def _is_file(name: str) -> bool:
 
     path = Path(name)
     try:
-        return is_store_uri(name) or is_vector_file(path) or (bool(path.suffix) and path.is_file())
+        return (
+            is_store_uri(name)
+            or is_vector_file(path)
+            or (bool(path.suffix) and path.is_file())
+            or ("/" in name and path.exists())
+        )
     except OSError:  # a name too long: a text
         return False
 

@@ -14,7 +14,7 @@ from unembed.cli.invert import EngineName, load_encoder_for
 if TYPE_CHECKING:
     from unembed.server import ServedModel
 
-_KEY_VARIABLE = "UNEMBED_API_KEY"
+_KEY_VARIABLE = "UNEMBED_SERVER_KEY"
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # How long requests may take to end once the server was asked to.
 _LAST_SECONDS = 5

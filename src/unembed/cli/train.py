@@ -122,7 +122,8 @@ def _show(hooks: "Hooks", progress: "Progress", task: "TaskID") -> "Hooks":
         progress.update(task, description="Training", completed=step, total=steps, figures=shown)
 
     def on_validation(metrics: dict[str, float]) -> None:
-        latest["accuracy"] = metrics.get("token_accuracy", metrics["masked_accuracy@0.5"])
+        if "token_accuracy" in metrics:
+            latest["accuracy"] = metrics["token_accuracy"]
 
     def on_stage(label: str, done: int, total: int) -> None:
         progress.update(task, description=label, completed=done, total=total, figures="")

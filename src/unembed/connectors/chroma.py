@@ -14,7 +14,7 @@ import numpy as np
 from unembed.connectors.source import Batch, Keeping, VectorSource, choose_part, fingerprint
 from unembed.errors import VectorError, first_line, require_extra
 
-_DATABASE = "chroma.sqlite3"
+DATABASE = "chroma.sqlite3"
 # Parts of the database that are not yet, or no longer, in its main file.
 _JOURNALS = ("-wal", "-journal")
 _DEFAULT_ENCODER = "all-MiniLM-L6-v2"
@@ -42,8 +42,8 @@ def read_chroma(place: str, part: str | None, column: str | None, batch_rows: in
     where = f"chroma:{place}"
     if column is not None:
         raise VectorError("A Chroma collection has one vector per row.", "Leave out --column.")
-    if not (folder / _DATABASE).is_file():
-        raise VectorError(f"There is no Chroma store in {place}: it has no {_DATABASE}.", "Check the path.")
+    if not (folder / DATABASE).is_file():
+        raise VectorError(f"There is no Chroma store in {place}: it has no {DATABASE}.", "Check the path.")
     copy = tempfile.TemporaryDirectory(prefix="unembed-chroma-", ignore_cleanup_errors=True)
     collection = _copy(folder, Path(copy.name), part, where)
     name = f"{where}#{collection.name}"
@@ -58,9 +58,9 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
         before = fingerprint([folder])
         try:
             for suffix in ("", *_JOURNALS):
-                if (source := folder / f"{_DATABASE}{suffix}").is_file():
+                if (source := folder / f"{DATABASE}{suffix}").is_file():
                     shutil.copyfile(source, copy / source.name)
-            collection = _describe(copy / _DATABASE, part, where)
+            collection = _describe(copy / DATABASE, part, where)
             for segment in collection.segments:
                 if (folder / segment).is_dir():
                     shutil.copytree(folder / segment, copy / segment, dirs_exist_ok=True)
@@ -72,7 +72,7 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
         except sqlite3.Error as error:
             if fingerprint([folder]) == before:
                 raise VectorError(
-                    f"{where} cannot be read: {first_line(error)}.", f"Is {_DATABASE} whole? Restore it from a backup."
+                    f"{where} cannot be read: {first_line(error)}.", f"Is {DATABASE} whole? Restore it from a backup."
                 ) from error
             continue
         if fingerprint([folder]) == before:
@@ -139,7 +139,7 @@ def _read(
         try:
             # Without the embedding function: it may want a key or a download, and nothing is embedded here.
             chosen = client.get_collection(collection.name, embedding_function=None)
-            for ids in _ids(Path(folder) / _DATABASE, collection, batch_rows):
+            for ids in _ids(Path(folder) / DATABASE, collection, batch_rows):
                 found = chosen.get(ids=ids, include=["embeddings", "documents"])  # type: ignore[list-item]
                 yield Batch(found["ids"], np.asarray(found["embeddings"]), found["documents"])
         except chromadb.errors.ChromaError as error:

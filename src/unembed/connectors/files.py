@@ -8,7 +8,7 @@ from unembed.connectors.arrays import read_npy, read_npz
 from unembed.connectors.lines import read_vector_lines
 from unembed.connectors.source import VectorSource, unchanged
 from unembed.connectors.tables import read_csv, read_parquet, read_tsv
-from unembed.corpus.lines import read_lines
+from unembed.corpus.lines import extension, read_lines
 from unembed.errors import VectorError, from_os_error
 
 
@@ -37,12 +37,12 @@ def read_vectors(source: str | Path, *, column: str | None = None, batch_rows: i
             f"{path} is {'a folder' if path.is_dir() else 'a file of an unknown format'}.",
             f"Give a file of vectors: {', '.join(_READERS)}.",
         )
-    return _READERS[_extension(path)](path, column, batch_rows)
+    return _READERS[extension(path)](path, column, batch_rows)
 
 
 def is_vector_file(name: str | Path) -> bool:
     """Whether a name ends as that of a file of vectors, be there such a file or not."""
-    return _extension(Path(name)) in _READERS
+    return extension(Path(name)) in _READERS
 
 
 def _read_jsonl(path: Path, column: str | None, batch_rows: int) -> VectorSource:
@@ -59,9 +59,4 @@ _READERS: dict[str, Reader] = {
     ".tsv": read_tsv,
     ".jsonl": _read_jsonl,
 }
-_READERS |= {f"{extension}.gz": _READERS[extension] for extension in (".csv", ".tsv", ".jsonl")}
-
-
-def _extension(path: Path) -> str:
-    suffixes = path.suffixes if path.suffix.lower() == ".gz" else path.suffixes[-1:]
-    return "".join(suffixes[-2:]).lower()
+_READERS |= {f"{ending}.gz": _READERS[ending] for ending in (".csv", ".tsv", ".jsonl")}

@@ -18,11 +18,9 @@ from unembed.connectors.source import (
     gather,
     unchanged,
 )
-from unembed.corpus.lines import read_lines
+from unembed.corpus.lines import LONGEST_CSV_FIELD, read_lines
 from unembed.errors import VectorError, first_line, require_extra
 
-# Python's own limit of 128 KiB for a field of a .csv is below what a list of many numbers needs.
-_LONGEST_CSV_FIELD = 1 << 24
 # Columns of numbers that count or name rows; pandas leaves the first one's name empty.
 _NO_COORDINATES = {"", "id", "index", "unnamed: 0"}
 
@@ -31,7 +29,7 @@ Rows = Iterator[tuple[int, list[str]]]
 
 def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     """Read a ``.csv`` with commas and quotes."""
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CSV_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
     rows = csv.reader(read_lines(path), strict=True)
 
     def numbered() -> Rows:

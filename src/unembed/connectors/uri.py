@@ -5,9 +5,10 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from unembed.connectors.chroma import DATABASE
 from unembed.connectors.files import read_vectors
 from unembed.connectors.source import VectorSource
-from unembed.errors import VectorError
+from unembed.errors import VectorError, did_you_mean
 
 Opener = Callable[[str, str | None, str | None, int], VectorSource]
 """Where it lies, the part behind ``#``, the column, and how many rows a batch has."""
@@ -22,12 +23,13 @@ _OPENERS = {
 }
 _FILES = ("npy", "npz", "parquet", "csv", "tsv", "jsonl")
 _SCHEME = re.compile(rf"({'|'.join([*_OPENERS, *_FILES])}):(\S.*)", re.DOTALL)
-_DATABASE = "chroma.sqlite3"
+# What is meant as an address, whether or not there is such a kind of store: no sentence looks like this.
+_ADDRESS = re.compile(r"(?P<scheme>[a-z]{2,}):(?!//)\S+#\S+")
 
 
 def is_store_uri(name: str) -> bool:
-    """Whether a name is the address of a store, be there such a store or not."""
-    return _SCHEME.fullmatch(name) is not None
+    """Whether a name is meant as the address of a store, be there such a store or not."""
+    return bool(_SCHEME.fullmatch(name) or _ADDRESS.fullmatch(name))
 
 
 def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024) -> VectorSource:
@@ -58,8 +60,15 @@ def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024)
 
 def _open_path(name: str, column: str | None, batch_rows: int) -> VectorSource:
     path = Path(name)
+    scheme = name.partition(":")[0]
+    if ":" in name and len(scheme) > 1 and not path.exists():  # one letter is a drive of Windows
+        kinds = [*_OPENERS, *_FILES]
+        raise VectorError(
+            f"There is no file {name}, and no kind of store '{scheme}': {did_you_mean(scheme, kinds)}",
+            "Check the address.",
+        )
     if path.is_dir():
-        known = "chroma" if (path / _DATABASE).is_file() else "qdrant" if (path / "meta.json").is_file() else None
+        known = "chroma" if (path / DATABASE).is_file() else "qdrant" if (path / "meta.json").is_file() else None
         raise VectorError(
             f"{name} is a folder.",
             f"It looks like a store: {known}:{name}#COLLECTION"

@@ -11,6 +11,15 @@ from unembed.errors import CorpusError, from_os_error
 # A file without line ends would otherwise be read into memory whole.
 _LONGEST_LINE = 1 << 26
 
+# Python's own limit of 128 KiB for a field of a .csv is below what a long document or a long vector needs.
+LONGEST_CSV_FIELD = 1 << 24
+
+
+def extension(path: Path) -> str:
+    """Return how a file's name ends, in small letters; of a compressed one, both parts: ``.csv.gz``."""
+    suffixes = path.suffixes if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+    return "".join(suffixes[-2:]).lower()
+
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file with their line ends, one at a time.

@@ -9,11 +9,9 @@ from typing import Any
 
 from unembed.corpus.fields import DEFAULT_FIELD, as_text, choose_field
 from unembed.corpus.hub import PREFIX, read_hub
-from unembed.corpus.lines import read_lines
+from unembed.corpus.lines import LONGEST_CSV_FIELD, extension, read_lines
 from unembed.errors import CorpusError, from_os_error, require_extra
 
-# Python's own limit of 128 KiB for a field of a .csv is below what a long document needs.
-_LONGEST_CSV_FIELD = 1 << 24
 _PARQUET_BATCH = 1024
 
 
@@ -38,19 +36,19 @@ def read_texts(source: str | Path, *, field: str | None = None) -> Iterator[str]
     path = Path(source)
     try:
         if path.is_dir():
-            files = sorted(file for file in path.iterdir() if file.is_file() and _extension(file) in _READERS)
+            files = sorted(file for file in path.iterdir() if file.is_file() and extension(file) in _READERS)
             if not files:
                 raise CorpusError(f"The folder {path} holds no file that can be read.", _supported())
-            return itertools.chain.from_iterable(_READERS[_extension(file)](file, field) for file in files)
+            return itertools.chain.from_iterable(_READERS[extension(file)](file, field) for file in files)
         if not path.exists():
             raise CorpusError(
                 f"There is no file {path}.", f"Check the path; a dataset of the hub is written {PREFIX}name."
             )
     except OSError as error:
         raise from_os_error(error, f"reading {path}") from error
-    if _extension(path) not in _READERS:
+    if extension(path) not in _READERS:
         raise CorpusError(f"Cannot tell the format of {path.name}.", _supported())
-    return _READERS[_extension(path)](path, field)
+    return _READERS[extension(path)](path, field)
 
 
 def _read_txt(path: Path, field: str | None) -> Iterator[str]:
@@ -83,7 +81,7 @@ def _read_jsonl(path: Path, field: str | None) -> Iterator[str]:
 
 
 def _read_csv(path: Path, field: str | None) -> Iterator[str]:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CSV_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
     rows = csv.reader(read_lines(path), strict=True)
 
     def numbered() -> Iterator[tuple[int, list[str]]]:
@@ -145,17 +143,12 @@ _READERS: dict[str, Callable[[Path, str | None], Iterator[str]]] = {
     ".tsv": _read_tsv,
     ".parquet": _read_parquet,
 }
-_READERS |= {f"{extension}.gz": reader for extension, reader in _READERS.items() if extension != ".parquet"}
+_READERS |= {f"{ending}.gz": reader for ending, reader in _READERS.items() if ending != ".parquet"}
 
 _REMEDY_FOR_CSV = (
     "Every row needs as many columns as the first; in a .csv, put quotes around a text with commas and double the "
     "quotes inside it. A .jsonl file has no such trouble."
 )
-
-
-def _extension(path: Path) -> str:
-    suffixes = path.suffixes if path.suffix.lower() == ".gz" else path.suffixes[-1:]
-    return "".join(suffixes[-2:]).lower()
 
 
 def _supported() -> str:

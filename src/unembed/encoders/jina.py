@@ -12,7 +12,6 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 
 from unembed.errors import EncoderError, did_you_mean, require_extra
 
-MODEL_TYPE = "jina_embeddings_v3"
 DEFAULT_TASK = "retrieval.passage"
 # Each task, and the prompt that the model was trained with for it.
 TASKS = {

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import onnxruntime
 
 Precision = Literal["int8", "fp32"]
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 INFO_FILE = "onnx.json"
 HIDDEN_FILE = "hidden.onnx"
 LOGITS_FILE = "logits.onnx"
