@@ -21,6 +21,8 @@ VARIANTS = {
     "exact": {"readout": "mlp", "layers": 2},
     "prefix": {"norm": "post", "prefix_tokens": 2, "readout": "linear", "layers": 1},
     "fixed": {"canvas": "fixed", "time_conditioning": True, "conditioning": "adaln", "layers": 1},
+    "mpnet": {"architecture": "mpnet", "norm": "post", "layers": 1},
+    "modernbert": {"architecture": "modernbert", "rotary": {"window": 4}, "prefix_tokens": 1, "layers": 2},
 }
 
 

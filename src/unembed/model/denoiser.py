@@ -88,9 +88,9 @@ class Block(nn.Module):
             asking = F.linear(take(hidden, asked), weight[:width], bias[:width])
             parts = (asking, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        query, key, bias = places.apply(query, key, asked)
+        query, key, favour = places.apply(query, key, asked)
         dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=favour, dropout_p=dropout)
         return F.dropout(self.attention_out(mixed.transpose(1, 2).flatten(2)), self.dropout, self.training)
 
     def _feed(self, hidden: Tensor) -> Tensor:
