@@ -68,7 +68,7 @@ class RotaryConfig(_Section):
     """The places of ``architecture: modernbert``: which layers look how far, and how fast positions turn."""
 
     global_every: Positive = 3
-    """From the first on, every so-manieth layer looks at all tokens."""
+    """The first layer, and from there every n-th, looks at all tokens."""
     window: Positive = 128
     """In the other layers a token looks at half as many to either side."""
     global_theta: Annotated[float, Field(gt=0.0)] = 160_000.0

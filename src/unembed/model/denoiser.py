@@ -48,6 +48,7 @@ class Block(nn.Module):
         self.dropout = config.dropout
         self.post = config.norm == "post"
         modern = config.architecture == "modernbert"
+        # As an encoder's layers are: norms have weights of their own, and gates start at one.
         self.pretrained = self.post or modern
         self.geglu = modern
         self.gated = config.conditioning == "adaln-zero"
