@@ -205,19 +205,21 @@ def minilm():
 
 @pytest.fixture(scope="session")
 def build_encoder_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory):
-    """Writes a tiny BERT encoder with random weights to a folder, as sentence-transformers does, and returns its path.
+    """Writes a tiny encoder with random weights to a folder, as sentence-transformers does, and returns its path.
 
-    ``last`` are modules behind the pooling; ``options`` are for ``SentenceTransformer``.
+    ``kind`` is the architecture, as transformers names it; ``last`` are modules behind the pooling; ``options`` are for
+    ``SentenceTransformer``.
     """
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-    def build(name: str, *, pooling="mean", last=(), max_seq_length=40, seed=0, **options) -> Path:
+    def build(name: str, *, kind="bert", pooling="mean", last=(), max_seq_length=40, seed=0, **options) -> Path:
         folder = tmp_path_factory.mktemp("models")
         torch.manual_seed(seed)
-        config = BertConfig(
+        config = AutoConfig.for_model(
+            kind,
             vocab_size=tiny_tokenizer.get_vocab_size(),
             hidden_size=32,
             num_hidden_layers=2,
@@ -225,12 +227,13 @@ def build_encoder_folder(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.Tem
             intermediate_size=64,
             max_position_embeddings=64,
             initializer_range=0.3,
+            pad_token_id=0,
         )
-        BertModel(config).save_pretrained(folder / "bert")
+        AutoModel.from_config(config).save_pretrained(folder / kind)
         special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer, model_max_length=64, **special)
-        tokenizer.save_pretrained(folder / "bert")
-        modules = [Transformer(str(folder / "bert"), max_seq_length=max_seq_length), Pooling(32, pooling), *last]
+        tokenizer.save_pretrained(folder / kind)
+        modules = [Transformer(str(folder / kind), max_seq_length=max_seq_length), Pooling(32, pooling), *last]
         SentenceTransformer(modules=modules, device="cpu", **options).save(str(folder / name))
         return folder / name
 

@@ -64,6 +64,17 @@ class ReadoutConfig(_Section):
     """An inverter whose readout is taken over; an ``mlp`` is then trained further for ``steps``, which may be 0."""
 
 
+class RotaryConfig(_Section):
+    """The places of ``architecture: modernbert``: which layers look how far, and how fast positions turn."""
+
+    global_every: Positive = 3
+    """The first layer, and from there every n-th, looks at all tokens."""
+    window: Positive = 128
+    """In the other layers a token looks at half as many to either side."""
+    global_theta: Annotated[float, Field(gt=0.0)] = 160_000.0
+    local_theta: Annotated[float, Field(gt=0.0)] = 10_000.0
+
+
 class ModelConfig(_Section):
     """The denoiser. ``embedding_dim`` and ``vocabulary_size`` are taken from the store when they are not given."""
 
@@ -80,8 +91,12 @@ class ModelConfig(_Section):
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     norm: Literal["pre", "post"] = "pre"
     """``post`` is the layout of BERT-like encoders, needed to start from one."""
+    architecture: Literal["bert", "mpnet", "modernbert"] = "bert"
+    """Whose layers these are. ``mpnet`` has a bias for relative positions beside the learned positions of ``bert``;
+    ``modernbert`` has rotary positions, local attention and a gated feed-forward, in the layout ``pre``."""
+    rotary: RotaryConfig = RotaryConfig()
     norm_epsilon: Annotated[float, Field(gt=0.0)] = 1e-12
-    """Of the norms that a pretrained encoder brings along; RoBERTa has 1e-5."""
+    """Of the norms that a pretrained encoder brings along; RoBERTa and ModernBERT have 1e-5."""
     conditioning: Literal["adaln-zero", "adaln"] = "adaln-zero"
     """``adaln``: scale and shift only (the paper's eq. 10). ``adaln-zero``: gates as well, all starting at zero."""
     time_conditioning: bool = False
@@ -96,8 +111,13 @@ class ModelConfig(_Section):
     def _consistent(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        if self.initialise_from and self.norm != "post":
-            raise ValueError("initialise_from needs norm: post, the layout of the encoders that it can start from")
+        modern = self.architecture == "modernbert"
+        if modern and self.norm != "pre":
+            raise ValueError("architecture: modernbert needs norm: pre, its layout")
+        if modern and self.width // self.heads % 2:
+            raise ValueError(f"rotary positions need heads of an even width, not of {self.width // self.heads}")
+        if self.initialise_from and self.norm != "post" and not modern:
+            raise ValueError("initialise_from needs norm: post, the layout of all its encoders but modernbert")
         if self.freeze_token_embeddings and not self.initialise_from:
             raise ValueError("freeze_token_embeddings needs initialise_from: random embeddings must not be frozen")
         return self

@@ -45,6 +45,9 @@ def test_all_mistakes_are_told_at_once():
     [
         ({"width": 100, "heads": 12}, "not a multiple of heads"),
         ({"initialise_from": "all-MiniLM-L6-v2"}, "needs norm: post"),
+        ({"architecture": "mpnet", "initialise_from": "all-mpnet-base-v2"}, "needs norm: post"),
+        ({"architecture": "modernbert", "norm": "post"}, "needs norm: pre"),
+        ({"architecture": "modernbert", "width": 36, "heads": 12}, "even width, not of 3"),
         ({"freeze_token_embeddings": True}, "needs initialise_from"),
     ],
 )

@@ -10,6 +10,10 @@ VARIANTS = [
     for conditioning in ("adaln", "adaln-zero")
     for timed in (False, True)
 ]
+VARIANTS += [
+    {"architecture": "mpnet", "norm": "post"},
+    {"architecture": "modernbert", "rotary": {"global_every": 3, "window": 4}},
+]
 
 
 def inputs(model, rows=5, length=7, seed=0):

@@ -21,6 +21,8 @@ VARIANTS = {
     "exact": {"readout": "mlp", "layers": 2},
     "prefix": {"norm": "post", "prefix_tokens": 2, "readout": "linear", "layers": 1},
     "fixed": {"canvas": "fixed", "time_conditioning": True, "conditioning": "adaln", "layers": 1},
+    "mpnet": {"architecture": "mpnet", "norm": "post", "layers": 1},
+    "modernbert": {"architecture": "modernbert", "rotary": {"window": 4}, "prefix_tokens": 1, "layers": 2},
 }
 
 
@@ -107,15 +109,16 @@ def test_both_engines_decode_to_the_same_texts(exported, variant):
         assert [each.tokens for each in ours] == [each.tokens for each in theirs]
 
 
-@pytest.mark.parametrize("variant", ["exact", "fixed"])
-def test_rounded_graphs_give_nearly_what_torch_gives(exported, variant):
+# ModernBERT's feed-forward multiplies two rounded numbers, and these models have wild weights.
+@pytest.mark.parametrize(("variant", "error"), [("exact", 0.05), ("fixed", 0.05), ("mpnet", 0.05), ("modernbert", 0.1)])
+def test_rounded_graphs_give_nearly_what_torch_gives(exported, variant, error):
     model, engine = both(exported(variant, "int8"))
     canvas = half_masked(model, 5, 12)
     ours, theirs = (take_pass(each, vectors(5), canvas) for each in (engine, model))
-    assert (ours[0] - theirs[0]).std() < 0.05 * theirs[0].std()
+    assert (ours[0] - theirs[0]).std() < error * theirs[0].std()
     allowed = theirs[1] > -torch.inf
     assert (allowed == (ours[1] > -torch.inf)).all()
-    assert (ours[1] - theirs[1])[allowed].std() < 0.05 * theirs[1][allowed].std()
+    assert (ours[1] - theirs[1])[allowed].std() < error * theirs[1][allowed].std()
 
 
 def test_products_of_rounded_graphs_are_products_of_integers(exported):

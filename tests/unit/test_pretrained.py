@@ -1,10 +1,16 @@
-"""The post layout, started from a BERT or RoBERTa encoder, computes what that encoder computes."""
+"""Started from a BERT, RoBERTa, MPNet or ModernBERT encoder, the denoiser computes what that encoder computes."""
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, models
 
+from unembed.cli.train import make_hooks
+from unembed.config import Recipe, parse
 from unembed.errors import ConfigError
+from unembed.inverter import Inverter
+from unembed.model.places import RelativePlaces
+from unembed.training import train
 from unembed.training.pretrained import Source, copy_weights, initialise_from_encoder
 
 transformers = pytest.importorskip("transformers")
@@ -41,27 +47,99 @@ def roberta(**changes):
     return encoder, Source("roberta", encoder.state_dict(), 3, WORDS)
 
 
+def mpnet(**changes):
+    torch.manual_seed(3)
+    encoder = transformers.MPNetModel(transformers.MPNetConfig(**SHAPE | {"layer_norm_eps": 1e-5} | changes)).eval()
+    return encoder, Source("mpnet", encoder.state_dict(), 3, WORDS)
+
+
+def modernbert(**changes):
+    """Four layers, of which the second and the third look two tokens to either side."""
+    torch.manual_seed(3)
+    options = {"num_hidden_layers": 4, "local_attention": 4, "local_rope_theta": 50.0, "pad_token_id": 1}
+    encoder = transformers.ModernBertModel(transformers.ModernBertConfig(**SHAPE | options | changes)).eval()
+    for parameter in encoder.parameters():  # biases too, and norms that are not all ones
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    return encoder, Source("modernbert", encoder.state_dict(), 0, WORDS)
+
+
+def modernbert_with_biases():
+    return modernbert(attention_bias=True, mlp_bias=True, norm_bias=True)
+
+
+POST = {"norm": "post", "initialise_from": "it"}
+MODERN = {
+    "architecture": "modernbert",
+    "layers": 4,
+    "norm_epsilon": 1e-5,
+    "rotary": {"window": 4, "local_theta": 50.0},
+    "initialise_from": "it",
+}
+KINDS = [
+    (bert, POST),
+    (roberta, POST | {"norm_epsilon": 1e-5}),
+    (mpnet, POST | {"norm_epsilon": 1e-5, "architecture": "mpnet"}),
+    (modernbert, MODERN),
+    (modernbert_with_biases, MODERN),
+]
+
+
 def states(model, ids):
-    """What the denoiser computes, before its last norm, which no encoder has."""
-    model.denoiser.final_norm = torch.nn.Identity()
+    """What the denoiser computes; before its last norm, unless the encoder has one too."""
+    if model.config.architecture != "modernbert":
+        model.denoiser.final_norm = torch.nn.Identity()
     return model.denoiser.hidden(ids, model.denoiser.condition(torch.randn(len(ids), 16)))
 
 
+@pytest.mark.parametrize(("rows", "length"), [(1, 1), (1, 12), (3, 9)])
 @pytest.mark.parametrize("conditioning", ["adaln", "adaln-zero"])
-@pytest.mark.parametrize(("kind", "epsilon"), [(bert, 1e-12), (roberta, 1e-5)])
-def test_the_denoiser_starts_as_the_encoder(build_model, conditioning, kind, epsilon):
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_the_denoiser_starts_as_the_encoder(build_model, conditioning, kind, settings, rows, length):
     encoder, source = kind()
-    model = build_model(norm="post", conditioning=conditioning, initialise_from="it", norm_epsilon=epsilon)
+    model = build_model(conditioning=conditioning, **settings)
     copy_weights(model, source, WORDS)
-    ids = torch.randint(0, 40, (3, 9))
-    positions = torch.arange(source.beginning, source.beginning + 9)[None]
+    ids = torch.randint(0, 40, (rows, length))
+    positions = torch.arange(source.beginning, source.beginning + length)[None]
     theirs = encoder(input_ids=ids, position_ids=positions).last_hidden_state
     torch.testing.assert_close(states(model, ids), theirs, atol=1e-5, rtol=1e-4)
 
 
-def test_roberta_s_positions_are_those_that_it_gives_itself(build_model):
-    """Its first token has the position behind its padding's id; a text begins one later."""
-    encoder, source = roberta()
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_on_a_fixed_canvas_padding_has_a_position_like_any_token(build_model, kind, settings):
+    """It is a token of ours, seen and guessed like others: its places must not be skipped, as encoders do."""
+    encoder, source = kind()
+    model = build_model(canvas="fixed", **settings)
+    copy_weights(model, source, WORDS)
+    ids = torch.randint(0, 40, (2, 12))
+    ids[:, 5] = model.vocabulary.eos
+    ids[:, 6:] = model.vocabulary.pad
+    words = encoder.get_input_embeddings().weight
+    given = torch.cat([words, words.mean(0).expand(3, -1)])[ids]
+    positions = torch.arange(source.beginning, source.beginning + 12)[None]
+    theirs = encoder(inputs_embeds=given, position_ids=positions).last_hidden_state
+    torch.testing.assert_close(states(model, ids), theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"window": 6}, {"global_every": 2}, {"global_theta": 50.0}, {"local_theta": 60.0}])
+def test_other_windows_or_turns_would_not_be_the_encoder(build_model, changes):
+    encoder, source = modernbert()
+    model = build_model(**MODERN | {"rotary": MODERN["rotary"] | changes})
+    copy_weights(model, source, WORDS)
+    ids = torch.randint(0, 40, (3, 9))
+    assert (states(model, ids) - encoder(input_ids=ids).last_hidden_state).abs().max() > 1e-3
+
+
+def test_distances_fall_into_the_buckets_of_mpnet(build_model):
+    config = build_model(architecture="mpnet").config.model_copy(update={"canvas_length": 400})
+    places = torch.arange(400)
+    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(places - places[:, None])
+    assert torch.equal(RelativePlaces(config).buckets, theirs)
+
+
+@pytest.mark.parametrize("kind", [roberta, mpnet])
+def test_the_positions_of_roberta_and_mpnet_are_those_that_they_give_themselves(kind):
+    """The first token has the position behind the padding's id; a text begins one later."""
+    encoder, source = kind()
     ids = torch.randint(2, 40, (2, 9))
     positions = torch.arange(source.beginning - 1, source.beginning + 8)[None]
     given = encoder(input_ids=ids, position_ids=positions).last_hidden_state
@@ -113,32 +191,43 @@ def test_an_encoder_that_does_not_fit_is_refused(build_model, changes, message):
         copy_weights(model, bert(**changes)[1], WORDS)
 
 
-def test_training_starts_from_an_encoder_and_leaves_frozen_embeddings_alone(build_encoder_folder, tiny_store, tmp_path):
-    from safetensors.torch import load_file
+@pytest.mark.parametrize(
+    ("kind", "settings", "changes", "message"),
+    [
+        (mpnet, KINDS[2][1], {"hidden_size": 36}, "do not fit"),
+        (mpnet, KINDS[2][1], {"relative_attention_num_buckets": 40}, "relative_attention_bias do not fit"),
+        (mpnet, KINDS[2][1], {"num_hidden_layers": 1}, "it has no encoder.layer.1"),
+        (modernbert, MODERN, {"intermediate_size": 96}, "mlp.Wi do not fit"),
+        (modernbert, MODERN, {"num_hidden_layers": 3}, "it has no layers.3"),
+    ],
+)
+def test_an_encoder_of_another_architecture_that_does_not_fit_is_refused(build_model, kind, settings, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        copy_weights(build_model(**settings), kind(**changes)[1], WORDS)
 
-    from unembed.config import Recipe, parse
-    from unembed.training import train
 
-    folder = build_encoder_folder("tiny-bert")
-    recipe = parse(
-        Recipe,
-        {
+@pytest.fixture
+def make_recipe(tiny_store, tmp_path):
+    """Builds recipes of three steps on the tiny store that start from an encoder's folder."""
+
+    def make(folder, **model) -> Recipe:
+        settings = {"layers": 2, "width": 32, "heads": 2, "feedforward": 64, "initialise_from": str(folder)}
+        values = {
             "encoder": {"name": "fake"},
             "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 4},
-            "model": {
-                "layers": 2,
-                "width": 32,
-                "heads": 2,
-                "feedforward": 64,
-                "norm": "post",
-                "initialise_from": str(folder),
-                "freeze_token_embeddings": True,
-            },
+            "model": settings | model,
             "training": {"output": tmp_path / "run", "steps": 3, "warmup_steps": 1, "batch_size": 8},
-        },
-        "test",
-    )
-    train(recipe, device="cpu")
+        }
+        return parse(Recipe, values, "test")
+
+    return make
+
+
+def test_training_starts_from_an_encoder_and_leaves_frozen_embeddings_alone(
+    build_encoder_folder, make_recipe, tmp_path
+):
+    folder = build_encoder_folder("tiny-bert")
+    train(make_recipe(folder, norm="post", freeze_token_embeddings=True), device="cpu")
     trained = load_file(tmp_path / "run" / "state.safetensors")
     source = load_file(folder / "model.safetensors")
     words = next(value for key, value in source.items() if key.endswith("word_embeddings.weight"))
@@ -150,19 +239,75 @@ def test_training_starts_from_an_encoder_and_leaves_frozen_embeddings_alone(buil
     assert not any(key.endswith("token_embedding.weight") for key in trained if key.startswith("optimiser"))
 
 
-@pytest.mark.parametrize("changes", [{"heads": 4}, {"norm_epsilon": 1e-5}])
-def test_an_encoder_with_other_heads_or_norms_is_refused(build_encoder_folder, build_model, changes):
+@pytest.mark.parametrize(
+    ("kind", "model", "source", "ours"),
+    [
+        ("mpnet", {"architecture": "mpnet", "norm": "post"}, "encoder.relative_attention_bias.weight", "places.bias"),
+        ("modernbert", {"architecture": "modernbert", "norm_epsilon": 1e-5}, "final_norm.weight", "final_norm"),
+    ],
+)
+def test_an_inverter_that_started_from_mpnet_or_modernbert_is_trained_saved_and_loaded(
+    build_encoder_folder, make_recipe, tmp_path, kind, model, source, ours
+):
+    folder = build_encoder_folder(f"tiny-{kind}", kind=kind)
+    recipe = make_recipe(folder, **model)
+    train(recipe, device="cpu", hooks=make_hooks(recipe))
+    start = load_file(folder / "model.safetensors")[source]
+    trained = load_file(tmp_path / "run" / "state.safetensors")[f"model.denoiser.{ours}.weight"]
+    assert not torch.equal(trained, start)
+    torch.testing.assert_close(trained, start, atol=0.01, rtol=0.0)
+
+    inverter = Inverter.from_pretrained(tmp_path / "run" / "best", device="cpu")
+    assert inverter.info.model.architecture == kind
+    inverter.save_pretrained(tmp_path / "again")
+    again = Inverter.from_pretrained(tmp_path / "again", device="cpu")
+    vectors = torch.randn(3, inverter.info.encoder.dim)
+    texts = [[each.text for each in one.invert(vectors)] for one in (inverter, again)]
+    assert texts[0] == texts[1]
+    ids = torch.randint(0, 100, (3, 9))
+    assert torch.equal(*(one.model.hidden(ids, one.model.condition(vectors)) for one in (inverter, again)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"heads": 4}, "num_attention_heads is 2, not 4"), ({"norm_epsilon": 1e-5}, "layer_norm_eps is 1e-12, not 1e-05")],
+)
+def test_an_encoder_with_other_heads_or_norms_is_refused(build_encoder_folder, build_model, changes, message):
     folder = build_encoder_folder("tiny-bert")
     model = build_model(norm="post", width=32, feedforward=64, initialise_from="bert", **changes)
-    with pytest.raises(ConfigError, match="num_attention_heads is 2, layer_norm_eps is 1e-12") as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         initialise_from_encoder(model, str(folder), WORDS)
     assert "model.norm_epsilon" in caught.value.remedy
 
 
-def test_an_architecture_of_another_layout_is_refused(build_model, tmp_path, tiny_tokenizer):
-    """MPNet adds a bias for relative positions to its attention, which the denoiser has not."""
-    config = transformers.MPNetConfig(**SHAPE | {"vocab_size": 300, "max_position_embeddings": 64})
-    transformers.MPNetModel(config).save_pretrained(tmp_path)
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer, pad_token="[PAD]").save_pretrained(tmp_path)
-    with pytest.raises(ConfigError, match="model_type is 'mpnet'"):
-        initialise_from_encoder(build_model(norm="post", initialise_from="it"), str(tmp_path), WORDS)
+MODERN_FOLDER = MODERN | {"layers": 2, "width": 32, "feedforward": 64, "rotary": {}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm_epsilon": 1e-6}, "norm_eps is 1e-05, not 1e-06"),
+        ({"rotary": {"window": 64}}, "local_attention is 128, not 64"),
+        ({"rotary": {"global_every": 1}}, "layer_types is .*'sliding_attention'"),
+        ({"rotary": {"global_theta": 80_000.0}}, "rope_theta': 160000.0.*not .*80000.0"),
+    ],
+)
+def test_a_modernbert_with_other_windows_turns_or_norms_is_refused(build_encoder_folder, build_model, changes, message):
+    folder = build_encoder_folder("tiny-modernbert", kind="modernbert")
+    with pytest.raises(ConfigError, match=message) as caught:
+        initialise_from_encoder(build_model(**MODERN_FOLDER | changes), str(folder), WORDS)
+    assert "model.rotary" in caught.value.remedy
+
+
+def test_an_encoder_of_another_architecture_than_the_model_s_is_refused(build_encoder_folder, build_model):
+    folder = build_encoder_folder("tiny-mpnet", kind="mpnet")
+    with pytest.raises(ConfigError, match="model_type is 'mpnet'") as caught:
+        initialise_from_encoder(build_model(**MODERN_FOLDER), str(folder), WORDS)
+    assert "model.architecture: mpnet" in caught.value.remedy
+
+
+def test_an_architecture_that_the_denoiser_cannot_have_is_refused(build_encoder_folder, build_model):
+    folder = build_encoder_folder("tiny-electra", kind="electra")
+    with pytest.raises(ConfigError, match="model_type is 'electra'") as caught:
+        initialise_from_encoder(build_model(**POST), str(folder), WORDS)
+    assert "mpnet or modernbert" in caught.value.remedy

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unembed.config import ModelConfig
+from unembed.model.places import NO_PLACES, Places, make_places
 from unembed.model.readout import scale_to_sphere
 from unembed.store import CanvasVocabulary
 
@@ -37,25 +38,30 @@ class Block(nn.Module):
 
     ``pre`` is DiT's layout: norm, modulate, sublayer, gate, add; the gate starts at zero, so the block starts as the
     identity. ``post`` is BERT's: sublayer, gate, add, norm, modulate; there the modulation starts as one, so the block
-    starts as the pretrained layer that it was copied from.
+    starts as the pretrained layer that it was copied from. ModernBERT's is ``pre`` in what comes after what, and starts
+    like ``post``; its feed-forward is gated, and its first layer has no norm before attention.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, number: int) -> None:
         super().__init__()
         self.heads = config.heads
         self.dropout = config.dropout
         self.post = config.norm == "post"
+        modern = config.architecture == "modernbert"
+        # As an encoder's layers are: norms have weights of their own, and gates start at one.
+        self.pretrained = self.post or modern
+        self.geglu = modern
         self.gated = config.conditioning == "adaln-zero"
         self.attention_in = nn.Linear(config.width, 3 * config.width)
         self.attention_out = nn.Linear(config.width, config.width)
-        self.feedforward_in = nn.Linear(config.width, config.feedforward)
+        self.feedforward_in = nn.Linear(config.width, config.feedforward * (2 if self.geglu else 1))
         self.feedforward_out = nn.Linear(config.feedforward, config.width)
-        # Only the post layout has norms with weights of their own: they come with the pretrained layer.
-        epsilon = config.norm_epsilon if self.post else 1e-6
-        self.attention_norm = nn.LayerNorm(config.width, eps=epsilon, elementwise_affine=self.post)
-        self.feedforward_norm = nn.LayerNorm(config.width, eps=epsilon, elementwise_affine=self.post)
+        self.attention_norm = nn.Identity() if modern and number == 0 else make_norm(config, self.pretrained)
+        self.feedforward_norm = make_norm(config, self.pretrained)
 
-    def forward(self, hidden: Tensor, modulation: Tensor, asked: Tensor | None = None) -> Tensor:
+    def forward(
+        self, hidden: Tensor, modulation: Tensor, asked: Tensor | None = None, places: Places = NO_PLACES
+    ) -> Tensor:
         """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W).
 
         With ``asked`` (B, k), to (B, k, W): the states of these positions only, which still attend to all.
@@ -66,15 +72,15 @@ class Block(nn.Module):
         else:
             (scale_a, shift_a, scale_f, shift_f), gate_a, gate_f = parts, None, None
         if self.post:
-            update = self._attend(hidden, asked)
+            update = self._attend(hidden, asked, places)
             hidden = self.attention_norm(self._add(take(hidden, asked), update, gate_a))
             hidden = modulate(hidden, scale_a, shift_a)
             return modulate(self.feedforward_norm(self._add(hidden, self._feed(hidden), gate_f)), scale_f, shift_f)
-        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked)
+        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked, places)
         hidden = self._add(take(hidden, asked), update, gate_a)
         return self._add(hidden, self._feed(modulate(self.feedforward_norm(hidden), scale_f, shift_f)), gate_f)
 
-    def _attend(self, hidden: Tensor, asked: Tensor | None = None) -> Tensor:
+    def _attend(self, hidden: Tensor, asked: Tensor | None = None, places: Places = NO_PLACES) -> Tensor:
         width = hidden.shape[-1]
         if asked is None:
             parts = self.attention_in(hidden).chunk(3, dim=-1)
@@ -83,17 +89,24 @@ class Block(nn.Module):
             asking = F.linear(take(hidden, asked), weight[:width], bias[:width])
             parts = (asking, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        query, key, favour = places.apply(query, key, asked)
         dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=favour, dropout_p=dropout)
         return F.dropout(self.attention_out(mixed.transpose(1, 2).flatten(2)), self.dropout, self.training)
 
     def _feed(self, hidden: Tensor) -> Tensor:
-        return F.dropout(self.feedforward_out(F.gelu(self.feedforward_in(hidden))), self.dropout, self.training)
+        inner = self.feedforward_in(hidden)
+        if self.geglu:
+            inner, gate = inner.chunk(2, dim=-1)
+            inner = F.gelu(inner) * gate
+        else:
+            inner = F.gelu(inner)
+        return F.dropout(self.feedforward_out(inner), self.dropout, self.training)
 
     def _add(self, hidden: Tensor, update: Tensor, gate: Tensor | None) -> Tensor:
         if gate is None:
             return hidden + update
-        return torch.addcmul(hidden, update, 1.0 + gate if self.post else gate)
+        return torch.addcmul(hidden, update, 1.0 + gate if self.pretrained else gate)
 
 
 class Denoiser(nn.Module):
@@ -126,8 +139,9 @@ class Denoiser(nn.Module):
             self.time_in = nn.Linear(width, width)
             self.time_modulation = nn.Linear(width, (config.layers * parts + 2) * width)
 
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.final_norm = nn.LayerNorm(width, eps=1e-6, elementwise_affine=False)
+        self.places = make_places(config)
+        self.blocks = nn.ModuleList(Block(config, number) for number in range(config.layers))
+        self.final_norm = make_norm(config, pretrained=config.architecture == "modernbert")
         self.head = nn.Linear(width, width)
         self.head_norm = nn.LayerNorm(width, eps=1e-6)
         self.output_bias = nn.Parameter(torch.zeros(self.outputs))
@@ -150,7 +164,7 @@ class Denoiser(nn.Module):
                 nn.init.zeros_(module.bias)
         if self.end_embedding is not None:
             nn.init.zeros_(self.end_embedding.weight)
-        # Zero, so that the transformer starts unmodulated: with a zero gate (pre) or as the pretrained one (post).
+        # Zero, so that the transformer starts unmodulated: with a zero gate, or as the pretrained one.
         nn.init.zeros_(self.modulation.weight)
         if self.config.time_conditioning:
             nn.init.zeros_(self.time_modulation.weight)
@@ -182,10 +196,12 @@ class Denoiser(nn.Module):
         if prefix.shape[1]:
             hidden = torch.cat([prefix.to(hidden.dtype), hidden], dim=1)
         last = len(self.blocks) - 1
-        places = None if asked is None else asked + prefix.shape[1]
+        if asked is not None:
+            asked = asked + prefix.shape[1]
+        places = self.places(hidden.shape[1])
         for number, block in enumerate(self.blocks):
             # Only after the last block does nobody attend to the other positions any more.
-            hidden = block(hidden, blocks[:, number], places if number == last else None)
+            hidden = block(hidden, blocks[:, number], asked if number == last else None, places[number])
         if asked is None:
             hidden = hidden[:, prefix.shape[1] :]
         scale, shift = final.unsqueeze(2).unbind(1)
@@ -233,6 +249,11 @@ class Denoiser(nn.Module):
 def take(hidden: Tensor, asked: Tensor | None) -> Tensor:
     """Return the states (B, T, W) of some positions (B, k): (B, k, W)."""
     return hidden if asked is None else hidden.gather(1, asked[..., None].expand(-1, -1, hidden.shape[-1]))
+
+
+def make_norm(config: ModelConfig, pretrained: bool) -> nn.LayerNorm:
+    """Return a norm of the transformer: with weights of its own only where a pretrained encoder brings them along."""
+    return nn.LayerNorm(config.width, eps=config.norm_epsilon if pretrained else 1e-6, elementwise_affine=pretrained)
 
 
 def modulate(normed: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -1,20 +1,22 @@
 """Starts a model from weights that exist: a pretrained encoder's (the paper's future work), or another inverter's.
 
-BERT and RoBERTa are the denoiser's own layout: with the modulation at zero it then computes what they compute. MPNet
-(relative positions) and ModernBERT (rotary positions, gated feed-forward, local attention) are not, and are refused.
+BERT, RoBERTa, MPNet and ModernBERT have layouts that the denoiser can have too: with the modulation at zero it then
+computes what they compute. Encoders of other kinds are refused.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 
+from unembed.config import ModelConfig
 from unembed.encoders import load_encoder
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
@@ -22,18 +24,78 @@ from unembed.model.packing import unpack
 
 logger = logging.getLogger(__name__)
 
-# At which position of the encoder a text begins: behind its first special token. RoBERTa counts from its padding's id.
-_BEGINNINGS = {"bert": lambda config: 1}
-_BEGINNINGS |= dict.fromkeys(("roberta", "xlm-roberta", "camembert"), lambda config: config.pad_token_id + 2)
+# For each kind of encoder: the architecture that the denoiser must have, and the position at which a text begins, which
+# is behind the first special token. RoBERTa counts from its padding's id, and so does MPNet, for which that is 1
+# whatever its config says; ModernBERT knows distances only.
+_KINDS: dict[str, tuple[str, Callable[[Any], int]]] = {
+    "bert": ("bert", lambda config: 1),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ("bert", lambda config: config.pad_token_id + 2)),
+    "mpnet": ("mpnet", lambda config: 3),
+    "modernbert": ("modernbert", lambda config: 0),
+}
+
+
+class _Names(NamedTuple):
+    """What transformers calls an encoder's parts: our name to theirs. Where these are several, ours are joined."""
+
+    words: str
+    positions: str | None
+    types: str | None
+    outside: dict[str, str]
+    layer: str
+    inside: dict[str, tuple[str, ...]]
+
+
+_BERT = _Names(
+    words="embeddings.word_embeddings.weight",
+    positions="embeddings.position_embeddings.weight",
+    types="embeddings.token_type_embeddings.weight",
+    outside={"embedding_norm": "embeddings.LayerNorm"},
+    layer="encoder.layer",
+    inside={
+        "attention_in": ("attention.self.query", "attention.self.key", "attention.self.value"),
+        "attention_out": ("attention.output.dense",),
+        "attention_norm": ("attention.output.LayerNorm",),
+        "feedforward_in": ("intermediate.dense",),
+        "feedforward_out": ("output.dense",),
+        "feedforward_norm": ("output.LayerNorm",),
+    },
+)
+_MPNET = _BERT._replace(
+    types=None,
+    outside=_BERT.outside | {"places.bias": "encoder.relative_attention_bias"},
+    inside=_BERT.inside
+    | {
+        "attention_in": ("attention.attn.q", "attention.attn.k", "attention.attn.v"),
+        "attention_out": ("attention.attn.o",),
+        "attention_norm": ("attention.LayerNorm",),
+    },
+)
+_MODERNBERT = _Names(
+    words="embeddings.tok_embeddings.weight",
+    positions=None,
+    types=None,
+    outside={"embedding_norm": "embeddings.norm", "final_norm": "final_norm"},
+    layer="layers",
+    inside={
+        "attention_in": ("attn.Wqkv",),
+        "attention_out": ("attn.Wo",),
+        "attention_norm": ("attn_norm",),
+        "feedforward_in": ("mlp.Wi",),
+        "feedforward_out": ("mlp.Wo",),
+        "feedforward_norm": ("mlp_norm",),
+    },
+)
+_NAMES = {"bert": _BERT, "mpnet": _MPNET, "modernbert": _MODERNBERT}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A pretrained encoder, taken apart."""
+    """A pretrained encoder of the model's architecture, taken apart."""
 
     name: str
     weights: dict[str, Tensor]
-    """Named as in transformers' ``BertModel`` and ``RobertaModel``."""
+    """Named as in transformers."""
     beginning: int
     """The position of the first token of a text."""
     tokenizer: Tokenizer
@@ -43,7 +105,7 @@ def initialise_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokeni
     """Copy an encoder's embeddings and its first layers into the denoiser.
 
     Args:
-        model: with the layout ``post``, and its modulation at zero.
+        model: with the encoder's architecture, and its modulation at zero.
         name: the encoder.
         tokenizer: the model's own. Pieces that the encoder has too take its embeddings.
     """
@@ -51,51 +113,89 @@ def initialise_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokeni
     source: Any = getattr(encoder, "model", [None])[0]
     source = getattr(source, "auto_model", None)
     config = getattr(source, "config", None)
-    keys = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")
-    kind, *facts = (getattr(config, key, None) for key in keys)
-    if kind not in _BEGINNINGS or facts != ["gelu", model.config.heads, model.config.norm_epsilon]:
-        described = ", ".join(f"{key} is {value!r}" for key, value in zip(keys, (kind, *facts), strict=True))
+    kind = getattr(config, "model_type", None)
+    if kind not in _KINDS:
         raise ConfigError(
-            f"'{name}' cannot initialise the denoiser: {described}.",
-            f"Choose a {' or '.join(_BEGINNINGS)} encoder with hidden_act 'gelu', and set model.heads and "
-            "model.norm_epsilon to its own.",
+            f"'{name}' cannot initialise the denoiser: model_type is {kind!r}.",
+            f"Choose an encoder whose model_type is {' or '.join(_KINDS)}.",
         )
-    beginning = _BEGINNINGS[kind](config)
-    copy_weights(model, Source(name, source.state_dict(), beginning, encoder.tokenizer), tokenizer)
+    architecture, beginning = _KINDS[kind]
+    if architecture != model.config.architecture:
+        raise ConfigError(
+            f"'{name}' cannot initialise a denoiser of the architecture {model.config.architecture}: "
+            f"model_type is {kind!r}.",
+            f"Set model.architecture: {architecture} (modernbert has norm: pre, the others norm: post).",
+        )
+    needed = _needed(model.config, config)
+    found = {key: getattr(config, key, None) for key in needed}
+    if found != needed:
+        differing = [f"{key} is {found[key]!r}, not {needed[key]!r}" for key in needed if found[key] != needed[key]]
+        raise ConfigError(
+            f"'{name}' cannot initialise the denoiser: {', '.join(differing)}.",
+            "Set model.heads, model.norm_epsilon and model.rotary to its own, or choose another encoder with 'gelu'.",
+        )
+    copy_weights(model, Source(name, source.state_dict(), beginning(config), encoder.tokenizer), tokenizer)
+
+
+def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:
+    """Return what an encoder's config must say for the denoiser to compute what it computes. Shapes show themselves."""
+    if config.architecture != "modernbert":
+        return {"hidden_act": "gelu", "num_attention_heads": config.heads, "layer_norm_eps": config.norm_epsilon}
+    rotary = config.rotary
+    return {
+        "hidden_activation": "gelu",
+        "num_attention_heads": config.heads,
+        "norm_eps": config.norm_epsilon,
+        "local_attention": rotary.window,
+        "layer_types": [
+            "sliding_attention" if number % rotary.global_every else "full_attention"
+            for number in range(encoder.num_hidden_layers)
+        ],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": rotary.global_theta},
+            "sliding_attention": {"rope_type": "default", "rope_theta": rotary.local_theta},
+        },
+    }
 
 
 @torch.no_grad()
 def copy_weights(model: ConditionalMDLM, source: Source, tokenizer: Tokenizer) -> None:
     """Copy the weights of a taken-apart encoder; every shape must fit."""
     denoiser, weights = model.denoiser, source.weights
+    names = _NAMES[model.config.architecture]
     try:
-        words = weights["embeddings.word_embeddings.weight"]
+        words = weights[names.words]
         _copy(denoiser.token_embedding.weight, _translate(words, source, tokenizer), "vocabulary and width")
-        positions = weights["embeddings.position_embeddings.weight"][source.beginning :]
-        _copy(denoiser.position_embedding.weight, positions[: len(denoiser.position_embedding.weight)], "positions")
-        # The encoder adds the embedding of token type 0 to every token; so do our positions.
-        denoiser.position_embedding.weight += weights["embeddings.token_type_embeddings.weight"][0]
-        denoiser.embedding_norm.weight.copy_(weights["embeddings.LayerNorm.weight"])
-        denoiser.embedding_norm.bias.copy_(weights["embeddings.LayerNorm.bias"])
         denoiser.own_embedding.weight.copy_(words.mean(0).expand(3, -1))
+        ours = denoiser.position_embedding.weight
+        if names.positions is None:
+            # Still learned, from zero: distances alone do not tell the places of an all-masked canvas apart.
+            ours.zero_()
+        else:
+            _copy(ours, weights[names.positions][source.beginning :][: len(ours)], "positions")
+        if names.types is not None:
+            # The encoder adds the embedding of token type 0 to every token; so do our positions.
+            ours += weights[names.types][0]
+        for part, theirs in names.outside.items():
+            _fill(denoiser.get_submodule(part), weights, [theirs])
         for number, block in enumerate(denoiser.blocks):
-            layer = f"encoder.layer.{number}."
-            for kind in ("weight", "bias"):
-                joint = [weights[f"{layer}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
-                _copy(getattr(block.attention_in, kind), torch.cat(joint), "width")
-                for ours, theirs in (
-                    ("attention_out", "attention.output.dense"),
-                    ("attention_norm", "attention.output.LayerNorm"),
-                    ("feedforward_in", "intermediate.dense"),
-                    ("feedforward_out", "output.dense"),
-                    ("feedforward_norm", "output.LayerNorm"),
-                ):
-                    _copy(getattr(getattr(block, ours), kind), weights[f"{layer}{theirs}.{kind}"], "feedforward")
+            for part, joint in names.inside.items():
+                _fill(block.get_submodule(part), weights, [f"{names.layer}.{number}.{theirs}" for theirs in joint])
     except KeyError as error:
         raise ConfigError(
             f"'{source.name}' cannot start a denoiser of {len(denoiser.blocks)} layers: it has no {error.args[0]}.",
             "Choose a BERT-like encoder, or at most as many model.layers as it has.",
         ) from error
+
+
+def _fill(module: nn.Module, weights: dict[str, Tensor], theirs: list[str]) -> None:
+    """Copy what the encoder calls ``theirs``, joined, into a module; a bias that the encoder lacks becomes zero."""
+    for kind, parameter in module.named_parameters():
+        if kind == "bias" and f"{theirs[0]}.bias" not in weights:
+            parameter.zero_()
+        else:
+            joint = torch.cat([weights[f"{part}.{kind}"] for part in theirs])
+            _copy(parameter, joint, f"weights {theirs[0]}")
 
 
 def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
