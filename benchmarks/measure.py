@@ -51,6 +51,8 @@ class Result:
     notes: list[str] = field(default_factory=list)
     command: str = ""
     quick: bool = False
+    measured: str = ""
+    """When, as far as it is known."""
 
 
 def interleave(variants: Mapping[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
@@ -104,5 +106,7 @@ def format_section(result: Result) -> str:
     lines += [f"| {' | '.join(cells)} |" for cells in (result.columns, ["---"] * len(result.columns), *result.rows)]
     lines += ["", *(f"- {note}" for note in result.notes)]
     sizes = ", ".join(f"{name} {value}" for name, value in result.sizes.items())
-    lines += [f"- Sizes: {sizes}. Repetitions: {result.repetitions}. Command: `{result.command}`", ""]
+    lines.append(f"- Sizes: {sizes}. Repetitions: {result.repetitions}. Command: `{result.command}`")
+    lines += [f"- Measured {result.measured}."] * bool(result.measured)
+    lines.append("")
     return "\n".join(lines)

@@ -1,7 +1,8 @@
 """Runs every benchmark, each in a process of its own, and writes ``results.md`` and ``results.json``.
 
 Figures are ratios within one run, so they mean something on any machine that is otherwise idle; a busy one is said to
-be busy. A missed target is reported and is no failure; a benchmark that does not run is one.
+be busy. A missed target is reported and is no failure; a benchmark that does not run is one. With ``--only`` and
+``--output``, the page keeps what it had of the others, each with its date.
 """
 
 import argparse
@@ -85,6 +86,13 @@ def format_page(machine: dict[str, Any], results: dict[str, dict[str, Any]], *, 
     return "\n".join(lines)
 
 
+def _earlier(output: Path, *, quick: bool) -> dict[str, dict[str, Any]]:
+    """Return the results that are in the folder already; a smoke run keeps nothing, and is not kept."""
+    place = output / "results.json"
+    facts = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {"quick": True}
+    return {} if quick or facts["quick"] else facts["results"]
+
+
 def _given(options: argparse.Namespace, *names: str) -> list[str]:
     """Hand on those of these options that were given."""
     values = {name: getattr(options, name) for name in names}
@@ -114,7 +122,10 @@ def main() -> None:
     command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
     machine = describe_machine() | {"command": f"`{command}`"}
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: run(name, Path(folder), *quick, *own.get(name, [])) for name in options.only}
+        measured = {"measured": machine["date"]}
+        fresh = {name: run(name, Path(folder), *quick, *own.get(name, [])) | measured for name in options.only}
+    every = _earlier(output, quick=options.quick) | fresh
+    results = {name: every[name] for name in NAMES if name in every}
     (output / "results.md").write_text(format_page(machine, results, quick=options.quick), encoding="utf-8")
     facts = {"machine": machine, "quick": options.quick, "results": results}
     (output / "results.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
