@@ -173,7 +173,7 @@ class SentenceTransformerEncoder:
 
     def _run(self, encode_batch: Callable[[np.ndarray], int], batches: list[np.ndarray]) -> Iterator[int]:
         cores = torch.get_num_threads()
-        if self.model.device.type != "cpu" or len(batches) < cores:
+        if self.model.device.type != "cpu" or cores == 1 or len(batches) < cores:
             yield from map(encode_batch, batches)
             return
         # One single-threaded batch per core wastes less on synchronisation than all cores sharing each batch.
