@@ -89,8 +89,11 @@ def format_page(machine: dict[str, Any], results: dict[str, dict[str, Any]], *, 
 def _earlier(output: Path, *, quick: bool) -> dict[str, dict[str, Any]]:
     """Return the results that are in the folder already; a smoke run keeps nothing, and is not kept."""
     place = output / "results.json"
-    facts = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {"quick": True}
-    return {} if quick or facts["quick"] else facts["results"]
+    if quick or not place.is_file():
+        return {}
+    facts = json.loads(place.read_text(encoding="utf-8"))
+    results: dict[str, dict[str, Any]] = facts["results"]
+    return {} if facts["quick"] else results
 
 
 def _given(options: argparse.Namespace, *names: str) -> list[str]:
