@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Vectors that are planned together, per batch: enough for hypotheses of one length to find one another.
-_BATCHES_AT_ONCE = 8
+BATCHES_AT_ONCE = 8
+"""Vectors that are planned together, per batch: enough for hypotheses of one length to find one another."""
 # What of an encoder's description decides which vectors it makes; another revision may make the same ones.
 _DECISIVE = ("name", "prompt", "task", "dim")
 
@@ -183,8 +183,8 @@ class Inverter:
         done = 0
         for batch in batches:
             vectors = check_vectors(batch, self.info, first_row=done)
-            for start in range(0, len(vectors), _BATCHES_AT_ONCE * batch_size):
-                window = vectors[start : start + _BATCHES_AT_ONCE * batch_size]
+            for start in range(0, len(vectors), BATCHES_AT_ONCE * batch_size):
+                window = vectors[start : start + BATCHES_AT_ONCE * batch_size]
                 wanted = None if lengths is None else lengths[done : done + len(window)]
                 found: dict[int, Inversion] = {}
                 for step in self.decode(window, options, lengths=wanted, encoder=encoder, batch_size=batch_size):

@@ -1,10 +1,13 @@
 """Progress bars on stderr. Knows nothing of what is being counted."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+Tell = Callable[[str, int, int], None]
+"""Hears of progress: what is being done, how many more are done, of how many."""
 
 
 class RateColumn(ProgressColumn):

@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,13 @@ from unembed.encoders import Encoder
 from unembed.evaluation.metrics import token_f1
 from unembed.files import write_json
 from unembed.inverter import Inverter
+from unembed.progress import Tell
 
 BLIND = DecodingConfig(candidates=3)
 """Three lengths: their agreement tells how sure the text is."""
 GUIDED = DecodingConfig(strategy="guided")
 _PART = {"blind": 64, "guided": 4}
 _KEY = "key.json"
-
-Tell = Callable[[str, int, int], None]
-"""Hears of progress: what is being done, how many more are done, of how many."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from unembed.audit.encoder import check_texts, identify
 from unembed.audit.estimate import Estimate, estimate
 from unembed.audit.findings import References, describe_mode, measure
 from unembed.audit.lists import load_lines
-from unembed.audit.recover import Attacker, Notebook, Recovery, Tell
+from unembed.audit.recover import Attacker, Notebook, Recovery
 from unembed.audit.result import Audit, Calibration, Mode, ModeName, StoreFacts, Verdict
 from unembed.audit.sample import Sample, draw
 from unembed.connectors import VectorSource
@@ -20,6 +20,7 @@ from unembed.encoders import Encoder
 from unembed.errors import CorpusError, EncoderError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
+from unembed.progress import Tell
 
 BUILT_IN = "the built-in sentences"
 _MINIMUM_KNOWN = 20

@@ -12,8 +12,8 @@ from unembed.cli.invert import EngineName
 
 if TYPE_CHECKING:
     from unembed.evaluation import Subject
-    from unembed.evaluation.bench import Tell
     from unembed.evaluation.section import Section
+    from unembed.progress import Tell
     from unembed.store import Store
 
 

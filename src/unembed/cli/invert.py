@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from unembed.inverter import Inverter
 
 _STDIN = "-"
-# Vectors in hand at once, per batch: enough for hypotheses of one length to find one another.
-_BATCHES_AT_ONCE = 8
 # More vectors than this are not watched one by one.
 _ANIMATED_AT_MOST = 16
 
@@ -92,7 +90,7 @@ def invert(
     from unembed.cli.animation import Painter, make_console
     from unembed.cli.job import Batch, Job
     from unembed.cli.output import show_json_line
-    from unembed.inverter import Inverter
+    from unembed.inverter import BATCHES_AT_ONCE, Inverter
 
     options = _decoding_options(
         strategy,
@@ -105,7 +103,7 @@ def invert(
         top_k=top_k,
         seed=seed,
     )
-    given = _open(source or [], column, limit, _BATCHES_AT_ONCE * batch_size)
+    given = _open(source or [], column, limit, BATCHES_AT_ONCE * batch_size)
     inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
     needs_encoder = isinstance(given, list) or options.strategy == "guided"
     job = Job(

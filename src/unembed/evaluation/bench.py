@@ -1,6 +1,5 @@
 """One inverter before one set of texts; remembers what it has decoded. Knows options, not tables."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from unembed.config import DecodingConfig
@@ -11,13 +10,11 @@ from unembed.evaluation.examiner import Examiner, Scores
 from unembed.evaluation.recover import BATCH_SIZE, Recovered, recover
 from unembed.evaluation.table import Fact, Mode, Row
 from unembed.inverter import Inverter
+from unembed.progress import Tell
 
 TIMED_TEXTS = 5
 TIMED_SEARCHES = 2
 """So many texts are decoded one by one, to see what one takes; fewer when guided, which takes many seconds each."""
-
-Tell = Callable[[str, int, int], None]
-"""Hears of progress: what is being done, how many more are done, of how many."""
 
 
 @dataclass(frozen=True)

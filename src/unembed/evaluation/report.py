@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from unembed._version import __version__
 from unembed.errors import ConfigError
 from unembed.evaluation.baselines import check_store, count_tokens
-from unembed.evaluation.bench import Subject, Tell
+from unembed.evaluation.bench import Subject
 from unembed.evaluation.bleu import bleu_signature
 from unembed.evaluation.bootstrap import LEVEL
 from unembed.evaluation.examiner import PERPLEXITY_TEXTS
 from unembed.evaluation.perplexity import MODEL, REMEDY, LanguageModel
 from unembed.evaluation.section import Seconds, Section, SectionMaker, Settings, model_facts
 from unembed.evaluation.table import Fact
+from unembed.progress import Tell
 from unembed.store import Store
 
 Timing = dict[str, Seconds]

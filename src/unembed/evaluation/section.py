@@ -9,7 +9,7 @@ import numpy as np
 from unembed.config import DecodingConfig, GuidedConfig
 from unembed.evaluation import breakdowns
 from unembed.evaluation.baselines import nearest_neighbours, random_tokens
-from unembed.evaluation.bench import Bench, Outcome, Subject, Tell, describe, mode_of
+from unembed.evaluation.bench import Bench, Outcome, Subject, describe, mode_of
 from unembed.evaluation.bootstrap import Bootstrap
 from unembed.evaluation.budget import budget_rows
 from unembed.evaluation.denoising import Pass
@@ -20,6 +20,7 @@ from unembed.evaluation.perplexity import LanguageModel
 from unembed.evaluation.recover import Recovered
 from unembed.evaluation.table import Fact, Mode, Row, Table
 from unembed.evaluation.texts import Protocol, choose_references
+from unembed.progress import Tell
 from unembed.store import Store
 
 REMASK_SHARES = (0.0, 0.05, 0.1, 0.2)

@@ -167,6 +167,9 @@ def copy_weights(model: ConditionalMDLM, source: Source, tokenizer: Tokenizer) -
         words = weights[names.words]
         _copy(denoiser.token_embedding.weight, _translate(words, source, tokenizer), "vocabulary and width")
         denoiser.own_embedding.weight.copy_(words.mean(0).expand(3, -1))
+        # They are the output weights too, and some encoders' are five times as long as others': the first logits are
+        # to be of order one all the same, so that they do not drown the readout's prior.
+        denoiser.head_norm.weight.fill_(1.0 / denoiser.token_embedding.weight.norm(dim=1).mean())
         ours = denoiser.position_embedding.weight
         if names.positions is None:
             # Still learned, from zero: distances alone do not tell the places of an all-masked canvas apart.
