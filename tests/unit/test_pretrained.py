@@ -174,6 +174,21 @@ def test_a_vocabulary_that_is_mostly_foreign_is_refused(build_model):
         copy_weights(model, bert()[1], words(*range(25, 65)))
 
 
+@pytest.mark.parametrize("factor", [0.1, 1.0, 30.0])
+def test_the_first_logits_are_of_order_one_however_long_the_encoder_s_embeddings_are(build_model, factor):
+    _, source = bert()
+    weights = source.weights | {
+        name: factor * weight for name, weight in source.weights.items() if name == "embeddings.word_embeddings.weight"
+    }
+    model = build_model(norm="post", initialise_from="it", readout="none")
+    copy_weights(model, Source("bert", weights, 1, WORDS), WORDS)
+    canvas = torch.full((2, 9), model.vocabulary.mask)
+    condition = model.condition(torch.randn(2, 16))
+    everywhere = torch.ones_like(canvas, dtype=torch.bool)
+    logits = model.logits(model.hidden(canvas, condition), everywhere, canvas, condition)
+    assert 0.3 < logits[logits.isfinite()].std() < 3.0
+
+
 def test_fewer_layers_take_the_encoder_s_first_ones(build_model):
     model = build_model(norm="post", layers=1, initialise_from="bert")
     encoder, source = bert()
