@@ -2,8 +2,9 @@
 
 Each server runs in a process of its own. Clients send one text after another (embed it, invert it, embed the recovered
 text again for the cosine), each as soon as its last answer is there; the texts are the example sentences of the web
-page. Meanwhile /health is asked twenty times a second, and the server's memory is read. Without ``--model`` the weights
-are random and the lengths of the texts are sent along, which takes the same time and recovers nothing.
+page, all equally often. Meanwhile /health is asked twenty times a second, and the server's memory is read. Without
+``--model`` the weights are random and the lengths of the texts are sent along, which takes the same time and recovers
+nothing.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from measure import Figure, Result, finish, make_parser
 
@@ -122,11 +124,12 @@ async def measure(port: int, process: int, bodies: list[dict[str, Any]], options
     begin = time.perf_counter() + _WARM_UP * options.duration
     end = begin + options.duration
 
-    async def client(number: int, http: httpx.AsyncClient) -> None:
-        choice = random.Random(number)
+    texts = _dealt(bodies)
+
+    async def client(http: httpx.AsyncClient) -> None:
         while (begun := time.perf_counter()) < end:
             try:
-                answer = await http.post("/api/invert", json=choice.choice(bodies))
+                answer = await http.post("/api/invert", json=next(texts))
                 status = str(answer.status_code)
             except httpx.HTTPError as error:
                 status = type(error).__name__
@@ -137,12 +140,14 @@ async def measure(port: int, process: int, bodies: list[dict[str, Any]], options
             if status == "503":
                 await asyncio.sleep(0.5)
 
-    async def watch(http: httpx.AsyncClient) -> None:
+    def watch() -> None:
+        # In a thread of its own: among the clients it would wait for them, which is not the server's doing.
         while (begun := time.perf_counter()) < end:
-            await http.get("/health")
+            with urlopen(f"{address}/health") as answer:
+                answer.read()
             if (ended := time.perf_counter()) >= begin:
                 load.health.append(ended - begun)
-            await asyncio.sleep(_BETWEEN_HEALTH)
+            time.sleep(_BETWEEN_HEALTH)
 
     async def weigh() -> None:
         while (now := time.perf_counter()) < end:
@@ -150,10 +155,18 @@ async def measure(port: int, process: int, bodies: list[dict[str, Any]], options
                 load.memory.append(memory.memory_info().rss)
             await asyncio.sleep(_BETWEEN_HEALTH)
 
-    limits = httpx.Limits(max_connections=options.clients + 1, max_keepalive_connections=options.clients + 1)
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", limits=limits, timeout=120) as http:
-        await asyncio.gather(watch(http), weigh(), *(client(number, http) for number in range(options.clients)))
+    address = f"http://127.0.0.1:{port}"
+    limits = httpx.Limits(max_connections=options.clients, max_keepalive_connections=options.clients)
+    async with httpx.AsyncClient(base_url=address, limits=limits, timeout=120) as http:
+        await asyncio.gather(asyncio.to_thread(watch), weigh(), *(client(http) for _ in range(options.clients)))
     return load
+
+
+def _dealt(bodies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the requests in random order, one deck after another: a server's luck with long texts does not count."""
+    order = random.Random(0)
+    while True:
+        yield from order.sample(bodies, len(bodies))
 
 
 def make_model(folder: Path, *, quick: bool) -> None:
@@ -193,7 +206,7 @@ def make_bodies(model: str, *, trained: bool) -> list[dict[str, Any]]:
     """Return the requests: the sentences of the web page, with their lengths where the model cannot guess them."""
     from tokenizers import Tokenizer
 
-    stored = files("unembed.server").joinpath("examples.json").read_text(encoding="utf-8")
+    stored = files("unembed").joinpath("server/examples.json").read_text(encoding="utf-8")
     texts = [example["text"] for example in json.loads(stored)["examples"]]
     if trained:
         return [{"text": text} for text in texts]

@@ -1,5 +1,4 @@
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -143,8 +142,8 @@ def gated(make_inverter):
 def serve(make_inverter, fake_encoder):
     """Starts real servers of tiny inverters, and returns a client of each."""
     import httpx
-    import uvicorn
 
+    from servers import running
     from unembed.server import ServedModel, Settings, make_app
 
     with ExitStack() as stack:
@@ -152,20 +151,7 @@ def serve(make_inverter, fake_encoder):
         def start(models=None, **settings) -> httpx.Client:
             models = models or [ServedModel("tiny", make_inverter(), fake_encoder)]
             app = make_app(Settings(**{"workers": 1} | settings), models)
-            config = uvicorn.Config(app, port=0, access_log=False, log_level="warning", timeout_graceful_shutdown=1)
-            server = uvicorn.Server(config)
-            thread = threading.Thread(target=server.run, daemon=True)
-            thread.start()
-            while not server.started:
-                assert thread.is_alive()
-                time.sleep(0.01)
-
-            def stop() -> None:
-                server.should_exit = True
-                thread.join(timeout=20)
-
-            stack.callback(stop)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            return stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20))
+            _, address = stack.enter_context(running(app))
+            return stack.enter_context(httpx.Client(base_url=address, timeout=20))
 
         yield start

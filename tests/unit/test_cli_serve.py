@@ -1,5 +1,6 @@
 """``unembed serve`` in a process of its own."""
 
+import gc
 import os
 import re
 import signal
@@ -79,6 +80,16 @@ def test_a_port_that_is_taken_is_told_before_anything_is_loaded(run_cli):
         ended = run_cli("serve", "--model", "no/such/folder", "--port", taken.getsockname()[1])
     assert ended.code == 2
     assert "Cannot listen at 127.0.0.1" in ended.err
+
+
+def test_the_garbage_collector_passes_over_what_was_loaded(run_cli, tiny_checkpoint, monkeypatch):
+    before, during = len(gc.get_objects()), []
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: during.append(len(gc.get_objects())))
+    try:
+        assert run_cli("serve", "--model", tiny_checkpoint, "--port", "0").code == 0
+    finally:
+        gc.unfreeze()
+    assert during[0] < before / 10, "a full collection would keep every request waiting"
 
 
 @pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/page", "https://*.example.org"])

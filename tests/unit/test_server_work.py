@@ -10,7 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from unembed.server import Limits, ServedModel
+from servers import running
+from unembed.server import Limits, ServedModel, Settings, make_app
 
 VECTORS = np.random.default_rng(0).normal(size=(24, 16)).tolist()
 
@@ -243,21 +244,12 @@ def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, cap
     assert client.get("/health").status_code == 200
 
 
-def test_shutting_down_turns_away_what_waits(serve, gated):
+def test_shutting_down_turns_away_what_waits(gated):
     # Not through the fixture: the end of the server is what is looked at.
-    import uvicorn
-
-    from unembed.server import Settings, make_app
-
     app = make_app(Settings(workers=1), [ServedModel("gated", gated)])
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=5))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    until(lambda: server.started)
-    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/api/invert"
-    with ThreadPoolExecutor(2) as pool:
+    with running(app, last_seconds=5) as (server, address), ThreadPoolExecutor(2) as pool:
         answers = [
-            pool.submit(httpx.post, url, json={"vector": v, "length": 4 + n}, timeout=30)
+            pool.submit(httpx.post, f"{address}/api/invert", json={"vector": v, "length": 4 + n}, timeout=30)
             for n, v in enumerate(VECTORS[:2])
         ]
         until(lambda: gated.engine.passes == 1)
@@ -265,5 +257,3 @@ def test_shutting_down_turns_away_what_waits(serve, gated):
         time.sleep(0.2)
         gated.engine.gate.set()
         assert {answer.result().status_code for answer in answers} <= {200, 503}
-    thread.join(timeout=10)
-    assert not thread.is_alive()

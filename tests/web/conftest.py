@@ -1,9 +1,8 @@
 """A real server with a tiny inverter, and a real browser that fails a test on any console error or foreign request."""
 
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from unembed.model import ConditionalMDLM
 from unembed.store import Store
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'unembed[dev]'")
-uvicorn = pytest.importorskip("uvicorn", reason="needs the server: pip install 'unembed[serve]'")
+pytest.importorskip("uvicorn", reason="needs the server: pip install 'unembed[serve]'")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -53,26 +52,18 @@ def encoder(build_fake_encoder):
 @pytest.fixture(scope="session")
 def serve(inverter: Inverter, encoder) -> Iterator[Callable[..., str]]:
     """Starts servers of the tiny inverter on free ports, and returns their addresses."""
+    from servers import running
     from unembed.server.app import make_app
     from unembed.server.models import ServedModel
     from unembed.server.settings import Settings
 
-    running = []
+    with ExitStack() as stack:
 
-    def serve(encoder=encoder, **settings) -> str:
-        app = make_app(Settings(workers=1, **settings), [ServedModel("tiny", inverter, encoder)])
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        running.append((server, thread))
-        while not server.started:
-            time.sleep(0.01)
-        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        def serve(encoder=encoder, **settings) -> str:
+            app = make_app(Settings(workers=1, **settings), [ServedModel("tiny", inverter, encoder)])
+            return stack.enter_context(running(app))[1]
 
-    yield serve
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(10)
+        yield serve
 
 
 @pytest.fixture(scope="session")

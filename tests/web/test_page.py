@@ -4,6 +4,7 @@ import io
 import json
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -253,7 +254,9 @@ def test_a_file_that_is_no_npy_is_explained(page):
     expect(page.locator("#alert")).to_contain_text("not a .npy file")
 
 
-def test_escape_cancels_and_frees_the_server(page, address):
+def test_escape_cancels_and_frees_the_server(page, address, encoder, monkeypatch):
+    encode = encoder.encode  # slowed down, or the search might end before it can be cancelled
+    monkeypatch.setattr(encoder, "encode", lambda *given, **options: time.sleep(0.5) or encode(*given, **options))
     page.evaluate("document.querySelector('[name=rounds]').value = 50")
     page.get_by_text("the vector and the encoder").click()
     expect(page.locator("#run-label")).to_have_text("Cancel")
