@@ -176,7 +176,6 @@ class TrainingConfig(_Section):
     ema_decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.999
     condition_dropout: Share = 0.1
     """Share of samples trained without the vector: the unconditional branch that guidance needs."""
-    length_loss_weight: Annotated[float, Field(ge=0.0)] = 1.0
     sampled_softmax: Count = 0
     """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096

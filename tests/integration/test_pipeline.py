@@ -54,7 +54,6 @@ def test_a_handful_of_sentences_is_recovered_exactly_from_their_vectors_alone(mi
                 "warmup_steps": 20,
                 "ema_decay": 0.95,
                 "validate_every": 300,
-                "length_loss_weight": 1.0,
                 "sampled_softmax": 256,
                 "frequent_tokens": 256,
             },

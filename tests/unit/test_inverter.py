@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from unembed.errors import ConfigError, EncoderError, VectorError
+from unembed.inverter import Inverter
 
 
 def vectors(rows, seed=0):
@@ -55,6 +56,10 @@ def test_steps_belong_to_the_receiver(make_inverter):
         step.confidence.fill_(0.0)
     assert inverter.invert(vectors(2)) == wanted
     assert not step.canvas.is_inference()
+
+
+def test_a_loaded_inverter_is_laid_out_for_decoding(tiny_checkpoint):
+    assert Inverter.from_pretrained(tiny_checkpoint).model._output_columns is not None
 
 
 def test_the_readout_alone_names_words_in_order_of_their_probability(make_inverter):

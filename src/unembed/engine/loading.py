@@ -16,7 +16,7 @@ def load_engine(name: EngineName, folder: Path, model: ConditionalMDLM) -> Engin
     if name not in ENGINES:
         raise ConfigError(f"There is no engine '{name}': {did_you_mean(name, ENGINES)}", "torch runs everywhere.")
     if name == "torch":
-        return model
+        return model.lay_out_for_decoding()
     from unembed.engine.onnx import OnnxEngine
 
     return OnnxEngine.load(folder, model)

@@ -35,15 +35,6 @@ class Noised(NamedTuple):
         )
 
 
-class Losses(NamedTuple):
-    """The terms of the loss, each a scalar."""
-
-    total: Tensor
-    elbo: Tensor
-    """Nats per token: a bound on the negative log-likelihood when the schedule's weight is exact."""
-    length: Tensor
-
-
 class Objective:
     """Computes the loss of a batch. All randomness comes from one generator, on the CPU, in a fixed order."""
 
@@ -65,8 +56,11 @@ class Objective:
         )
         return Noised(times, self.noise.weight(times), masks, dropped, candidates)
 
-    def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
-        """Return the losses of a batch: vectors (B, d) and full canvases (B, T)."""
+    def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Tensor:
+        """Return the loss of a batch, vectors (B, d) and full canvases (B, T), in nats per token.
+
+        It bounds the negative log-likelihood when the schedule's weight is exact.
+        """
         times, weights, masks, dropped, candidates = noised.to(tokens.device)
         canvas = tokens.masked_fill(masks, model.vocabulary.mask)
         condition = model.condition(embeddings, dropped, candidates)
@@ -78,13 +72,7 @@ class Objective:
         # [PAD] outnumbers everything on a fixed canvas, and says little.
         importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)
         counted = torch.where(tokens == model.vocabulary.pad, self.noise.config.pad_weight, 1.0).sum()
-        elbo = (weights[rows] * importance * entropies).sum() / counted
-        if model.length_head is None:
-            return Losses(elbo, elbo, elbo.new_zeros(()))
-        length = F.cross_entropy(
-            model.length_logits(embeddings).float(), tokens.new_full((len(tokens),), tokens.shape[1] - 1)
-        )
-        return Losses(elbo + self.training.length_loss_weight * length, elbo, length)
+        return (weights[rows] * importance * entropies).sum() / counted
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

@@ -65,6 +65,8 @@ class ConditionalMDLM(nn.Module):
             if config.canvas == "exact"
             else None
         )
+        if self.length_head is not None:
+            self.length_head.requires_grad_(False)  # fitted before the denoiser is trained, like the readout
 
     def lay_out_for_decoding(self) -> Self:
         """Keep a copy of the output weights column by column: products of a row or two then take half the time.

@@ -25,7 +25,7 @@ from unembed.config import Recipe, dump_recipe
 from unembed.errors import ConfigError, TrainingError
 from unembed.files import locked_folder, remove_leftovers
 from unembed.model import ConditionalMDLM, Objective
-from unembed.model.loss import Losses, Noised
+from unembed.model.loss import Noised
 from unembed.store import Store
 from unembed.training.batches import step_generator
 from unembed.training.curves import draw_curves
@@ -92,7 +92,7 @@ class _LossModule(nn.Module):
         self.model = model
         self.objective = objective
 
-    def forward(self, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Losses:
+    def forward(self, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Tensor:
         return self.objective(self.model, embeddings, tokens, noised)
 
 
@@ -199,17 +199,16 @@ class _Loop:
         if self.recipe.model.dropout:
             torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
         set_learning_rates(self.parts.optimisers, step, config)
-        elbo = length = 0.0
+        elbo = 0.0
         for place, (embeddings, tokens) in enumerate(batches):
             noised = self.parts.objective.draw(tokens, generator)
             last = place == len(batches) - 1
             with nullcontext() if last else self.accelerator.no_sync(self.module):
-                losses = self.module(
+                loss = self.module(
                     embeddings.to(device, non_blocking=True), tokens.to(device, non_blocking=True), noised
                 )
-                self.accelerator.backward(losses.total / len(batches))
-            elbo += float(losses.elbo.detach()) / len(batches)
-            length += float(losses.length.detach()) / len(batches)
+                self.accelerator.backward(loss / len(batches))
+            elbo += float(loss.detach()) / len(batches)
         norm = float(self.accelerator.clip_grad_norm_(self.module.parameters(), config.gradient_clip))
         if not math.isfinite(elbo) or not math.isfinite(norm):
             raise TrainingError(
@@ -223,7 +222,7 @@ class _Loop:
         # The batches of all processes: those of one step are numbered in a row.
         count = len(batches) * self.accelerator.num_processes
         rows = sum(len(self.parts.dataset.plan.rows(number)) for number in range(step * count, (step + 1) * count))
-        self._record({"elbo": elbo, "length_loss": length, "gradient_norm": norm}, rows, time.monotonic() - begun)
+        self._record({"elbo": elbo, "gradient_norm": norm}, rows, time.monotonic() - begun)
 
     def _record(self, figures: dict[str, float], rows: int, seconds: float) -> None:
         """Count a step, and pass its figures to the log and the display."""

@@ -17,6 +17,7 @@ from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchDataset, BatchPlan
 from unembed.training.compatibility import check_pair, check_store
+from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
 from unembed.training.pretrained import initialise_from_encoder, initialise_from_inverter
 from unembed.training.readout import count_tokens, fit_readout, measure_readout
@@ -79,7 +80,11 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
 def prepare_model(
     parts: Parts, recipe: Recipe, on_progress: Callable[[str, int, int], None] | None
 ) -> dict[str, float]:
-    """Do what comes before the first step: copy pretrained weights, fit the readout. Return its measures."""
+    """Do what comes before the first step: copy pretrained weights, fit readout and length head.
+
+    Returns:
+        The measures of the readout.
+    """
     model = parts.model
     if recipe.training.start_from:
         initialise_from_inverter(model, recipe.training.start_from)
@@ -92,6 +97,7 @@ def prepare_model(
             with torch.no_grad():
                 share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
                 model.denoiser.output_bias.copy_(share.log())
+    fit_length_head(model, parts.store, recipe.training.seed, on_progress)
     parts.average.module.load_state_dict(model.state_dict())
     return measure_readout(model, parts.validation_store)
 

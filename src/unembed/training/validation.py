@@ -57,9 +57,9 @@ class Validation:
             noised = self._objective.draw(tokens, generator)
             # The model dates a canvas by the schedule that it was trained with.
             times = self.noise.time_of(noised.times)
-            losses = self._objective(model, embeddings, tokens, noised._replace(times=times))
+            elbo = self._objective(model, embeddings, tokens, noised._replace(times=times))
             real = float((tokens != model.vocabulary.pad).sum())
-            add("elbo", float(losses.elbo) * real, real)
+            add("elbo", float(elbo) * real, real)
             if exact:
                 guessed = model.length_logits(embeddings).argmax(1) + 1
                 add("length_accuracy", float((guessed == tokens.shape[1]).sum()), len(rows))

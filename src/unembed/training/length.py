@@ -1,0 +1,45 @@
+"""Fits the length head before the first step: how many tokens the text of a vector has.
+
+The denoiser's batches cannot teach it. Each holds texts of one length, so that one batch says "all are 32 long" and
+the next "all are 7 long".
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from unembed.model import ConditionalMDLM
+from unembed.store import Store
+
+_BATCH = 1024
+_LEARNING_RATE = 2e-3
+_EPOCHS = 10
+_FEWEST_STEPS, _MOST_STEPS = 200, 1500
+
+
+def fit_length_head(
+    model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None = None
+) -> None:
+    """Train the length head on random rows of a store, from what it is; nothing where the canvas is fixed."""
+    if model.length_head is None:
+        return
+    head = model.length_head.requires_grad_(True)
+    device = next(head.parameters()).device
+    random = np.random.default_rng(seed)
+    rows_at_once = min(_BATCH, len(store))
+    steps = int(np.clip(_EPOCHS * len(store) // rows_at_once, _FEWEST_STEPS, _MOST_STEPS))
+    optimiser = torch.optim.AdamW(head.parameters(), lr=_LEARNING_RATE)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _LEARNING_RATE, steps, pct_start=0.05)
+    for step in range(steps):
+        rows = np.sort(random.integers(0, len(store), rows_at_once))
+        lengths = torch.from_numpy(store.lengths[rows].astype(np.int64)).to(device)
+        logits = model.length_logits(torch.from_numpy(store.embeddings(rows)).to(device))
+        F.cross_entropy(logits, lengths - 1).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        optimiser.zero_grad()
+        schedule.step()
+        if on_progress:
+            on_progress("Fitting the length head", step + 1, steps)
+    head.requires_grad_(False)

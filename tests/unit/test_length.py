@@ -1,0 +1,61 @@
+"""The length head is fitted on rows of all lengths before the first step, and training leaves it alone."""
+
+import torch
+import torch.nn.functional as F
+
+from unembed.config import ModelConfig, Recipe, parse
+from unembed.model import ConditionalMDLM
+from unembed.store import Store
+from unembed.training import Hooks, train
+from unembed.training.length import fit_length_head
+
+SHAPE = {"layers": 1, "width": 16, "heads": 2, "feedforward": 32}
+
+
+def surprise(model, store):
+    """How surprising the true lengths of a store are, in nats."""
+    rows = range(len(store))
+    lengths = torch.tensor(store.lengths[rows].tolist())
+    return float(F.cross_entropy(model.length_logits(torch.from_numpy(store.embeddings(rows))), lengths - 1))
+
+
+def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store):
+    store = Store(tiny_store / "train")
+    model = ConditionalMDLM.for_store(ModelConfig(**SHAPE), store.manifest)
+    stages = []
+    fit_length_head(model, store, 0, lambda *stage: stages.append(stage))
+    counts = torch.bincount(torch.tensor(store.lengths.tolist())).float()
+    shares = counts[counts > 0] / counts.sum()
+    assert surprise(model, store) < 0.8 * float(-(shares * shares.log()).sum())
+    assert stages[-1] == ("Fitting the length head", len(stages), len(stages))
+
+
+def test_a_fixed_canvas_has_no_length_to_learn(tiny_store):
+    store = Store(tiny_store / "train")
+    model = ConditionalMDLM.for_store(ModelConfig(canvas="fixed", **SHAPE), store.manifest)
+    fit_length_head(model, store, 0)
+    assert model.length_head is None
+
+
+def test_training_leaves_the_length_head_as_it_was_fitted(tiny_store, tmp_path):
+    store = Store(tiny_store / "train")
+    model = ConditionalMDLM.for_store(ModelConfig(**SHAPE), store.manifest)
+    recipe = parse(
+        Recipe,
+        {
+            "encoder": {"name": "fake"},
+            "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 8},
+            "model": SHAPE,
+            "training": {"output": tmp_path / "run", "steps": 4, "warmup_steps": 1},
+        },
+        "test",
+    )
+    states = []
+
+    def export(folder, trained, facts):
+        states.append(surprise(trained, store))
+
+    train(recipe, device="cpu", hooks=Hooks(export=export))
+    assert states
+    assert len(set(states)) == 1
+    assert states[0] < surprise(model, store)
