@@ -131,7 +131,7 @@ def test_the_graph_chooses_what_torch_would_choose_from_its_logits(exported, pre
     canvas = half_masked(engine, rows, 12)
     _, logits, *chosen = take_pass(engine, vectors(rows), canvas)
     for ours, theirs in zip(chosen, choose_likeliest(logits, with_entropy=True), strict=True):
-        assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+        assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
 def test_entropies_are_infinite_unless_they_are_asked_for(exported):
