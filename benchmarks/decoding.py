@@ -25,7 +25,8 @@ from unembed.corpus import read_texts
 from unembed.decoding import decode
 from unembed.encoders import load_encoder
 from unembed.engine import Engine
-from unembed.engine.onnx import OnnxEngine, make_graphs
+from unembed.engine.graphs import make_graphs
+from unembed.engine.onnx import OnnxEngine
 from unembed.evaluation.metrics import token_accuracy
 from unembed.evaluation.texts import choose_references
 from unembed.inverter import Inverter

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from unembed.config import STRATEGIES, DecodingConfig, NoiseConfig
 from unembed.decoding import decode
-from unembed.decoding.sampling import Choice, choose, guide, repeated
-from unembed.model import NoiseSchedule
+from unembed.decoding.sampling import choose, guide, repeated
+from unembed.model import Choice, NoiseSchedule
 
 BLIND = [name for name in STRATEGIES if name != "guided"]
 NOISE = NoiseSchedule(NoiseConfig())

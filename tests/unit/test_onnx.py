@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from unembed.engine import load_engine
-from unembed.engine import onnx as engine_module
-from unembed.engine.onnx import HIDDEN_FILE, INFO_FILE, LOGITS_FILE, export_onnx
+from unembed.engine import graphs, load_engine
+from unembed.engine.graphs import CHOICE_FILE, HIDDEN_FILE, LOGITS_FILE
+from unembed.engine.onnx import INFO_FILE, export_onnx
 from unembed.errors import CheckpointError, ConfigError, MissingExtraError
 from unembed.inverter import Inverter
+from unembed.model import choose_likeliest
 
 # Every option that changes what the graphs take or hold occurs in one of them.
 VARIANTS = {
@@ -34,7 +35,7 @@ def traced() -> dict[str, dict]:
 
 @pytest.fixture(autouse=True)
 def trace_once(traced, monkeypatch):
-    trace = engine_module._trace_all
+    trace = graphs._trace_all
 
     def remember(model):
         weights = model.state_dict()
@@ -43,7 +44,7 @@ def trace_once(traced, monkeypatch):
             traced[key] = trace(model)
         return copy.deepcopy(traced[key])
 
-    monkeypatch.setattr(engine_module, "_trace_all", remember)
+    monkeypatch.setattr(graphs, "_trace_all", remember)
 
 
 @pytest.fixture
@@ -76,10 +77,12 @@ def vectors(count: int) -> torch.Tensor:
 
 @torch.no_grad()
 def take_pass(engine, embeddings, canvas, dropped=None, where=None):
-    """Return the hidden states of a pass, and the logits where the canvas is masked."""
+    """Return the hidden states of a pass, and the logits and the likeliest tokens where the canvas is masked."""
     condition = engine.condition(embeddings, dropped)
     hidden = engine.hidden(canvas, condition, torch.linspace(0.1, 1.0, len(canvas)), where)
-    return hidden, engine.logits(hidden, canvas == engine.vocabulary.mask, canvas, condition)
+    masked = canvas == engine.vocabulary.mask
+    chosen = engine.likeliest(hidden, masked, canvas, condition, with_entropy=True)
+    return hidden, engine.logits(hidden, masked, canvas, condition), *chosen
 
 
 def half_masked(engine, rows: int, length: int) -> torch.Tensor:
@@ -119,6 +122,26 @@ def test_rounded_graphs_give_nearly_what_torch_gives(exported, variant, error):
     allowed = theirs[1] > -torch.inf
     assert (allowed == (ours[1] > -torch.inf)).all()
     assert (ours[1] - theirs[1])[allowed].std() < error * theirs[1][allowed].std()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_the_graph_chooses_what_torch_would_choose_from_its_logits(exported, precision, rows):
+    _, engine = both(exported("fixed", precision))
+    canvas = half_masked(engine, rows, 12)
+    _, logits, *chosen = take_pass(engine, vectors(rows), canvas)
+    for ours, theirs in zip(chosen, choose_likeliest(logits, with_entropy=True), strict=True):
+        assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_entropies_are_infinite_unless_they_are_asked_for(exported):
+    for engine in both(exported("exact", "fp32")):
+        canvas = half_masked(engine, 2, 6)
+        condition, masked = engine.condition(vectors(2)), canvas == engine.vocabulary.mask
+        with torch.no_grad():
+            chosen = engine.likeliest(engine.hidden(canvas, condition), masked, canvas, condition)
+        assert chosen.entropy.shape == (6,)
+        assert chosen.entropy.isinf().all()
 
 
 def test_products_of_rounded_graphs_are_products_of_integers(exported):
@@ -174,7 +197,7 @@ def test_graphs_of_other_weights_are_refused(damaged, make_inverter):
     assert Inverter.from_pretrained(damaged).invert(np.ones(16))
 
 
-@pytest.mark.parametrize("name", [HIDDEN_FILE, LOGITS_FILE])
+@pytest.mark.parametrize("name", [HIDDEN_FILE, LOGITS_FILE, CHOICE_FILE])
 def test_a_damaged_or_missing_graph_is_refused(damaged, name):
     (damaged / name).write_bytes((damaged / name).read_bytes()[:-10])
     with pytest.raises(CheckpointError, match=f"{name} is missing or damaged"):

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from unembed.config import DecodingConfig
-from unembed.decoding.sampling import Choice, choose, guide
+from unembed.decoding.sampling import choose, guide
 from unembed.decoding.step import Step
 from unembed.engine import Engine
-from unembed.model import NoiseSchedule
+from unembed.model import Choice, NoiseSchedule
 
 # Logits of so many positions exist at once: 30,522 tokens take 16 MB. More would not be faster.
 _POSITIONS_AT_ONCE = 128
@@ -93,7 +93,7 @@ class Canvases:
         for rows in self._portions(where):
             here, canvas = where[rows], self.canvas[rows]
             drawn = None if draws is None else draws[rows][here]
-            chosen = choose(self._logits(rows, here, canvas), drawn, self.options, with_entropy=with_entropy)
+            chosen = self._choose(rows, here, canvas, drawn, with_entropy=with_entropy)
             places = torch.zeros_like(where)
             places[rows] = here
             for whole, part in zip(found, chosen, strict=True):
@@ -134,15 +134,20 @@ class Canvases:
             self._keep((~done).nonzero()[:, 0])
         return step
 
-    def _logits(self, rows: Tensor, where: Tensor, canvas: Tensor) -> Tensor:
+    def _choose(
+        self, rows: Tensor, where: Tensor, canvas: Tensor, draws: Tensor | None, *, with_entropy: bool
+    ) -> Choice:
         times = self.noise.time_of((canvas == self.engine.vocabulary.mask).float().mean(1))
         condition = self._part(self._condition, rows)
-        logits = self.engine.logits(self.engine.hidden(canvas, condition, times, where), where, canvas, condition)
-        if self._unconditional is None:
-            return logits
-        condition = self._part(self._unconditional, rows)
-        without = self.engine.logits(self.engine.hidden(canvas, condition, times, where), where, canvas, condition)
-        return guide(logits, without, self.options.guidance)
+        hidden = self.engine.hidden(canvas, condition, times, where)
+        if draws is None and self._unconditional is None:
+            return self.engine.likeliest(hidden, where, canvas, condition, with_entropy=with_entropy)
+        logits = self.engine.logits(hidden, where, canvas, condition)
+        if self._unconditional is not None:
+            condition = self._part(self._unconditional, rows)
+            hidden = self.engine.hidden(canvas, condition, times, where)
+            logits = guide(logits, self.engine.logits(hidden, where, canvas, condition), self.options.guidance)
+        return choose(logits, draws, self.options, with_entropy=with_entropy)
 
     def _part(self, condition: Any, rows: Tensor) -> Any:
         """Return the condition of some rows, without a copy where that is all of them."""

@@ -1,24 +1,10 @@
 """From logits to one token per position, with its probability. Knows nothing of canvases."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from unembed.config import DecodingConfig
-
-# Surprise, in nats, of a token that cannot be: its probability is 0 in float32, and 0 times this is 0.
-_IMPOSSIBLE = 1e4
-
-
-class Choice(NamedTuple):
-    """One token for each of M positions."""
-
-    tokens: Tensor
-    confidence: Tensor
-    """Probability of the token under the model, whatever the temperature."""
-    entropy: Tensor
-    """Of the model's distribution, in nats; infinite unless it was asked for."""
+from unembed.model import Choice, choose_likeliest
 
 
 def guide(logits: Tensor, unconditional: Tensor, strength: float) -> Tensor:
@@ -30,16 +16,9 @@ def guide(logits: Tensor, unconditional: Tensor, strength: float) -> Tensor:
 def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig, *, with_entropy: bool = False) -> Choice:
     """Take the likeliest token of each row of logits (M, V), or the one that a uniform draw (M,) picks."""
     logits = logits.float()
-    likeliest = _argmax(logits)
-    highest = logits.gather(1, likeliest[:, None])
-    below = logits - highest
-    weights = below.exp() if with_entropy else below.exp_()
-    total = weights.sum(-1)
-    entropy = torch.full_like(total, torch.inf)
-    if with_entropy:
-        entropy = total.log() - torch.linalg.vecdot(weights, below.clamp_(min=-_IMPOSSIBLE)) / total
+    likeliest = choose_likeliest(logits, with_entropy=with_entropy)
     if draws is None or options.temperature == 0.0:
-        return Choice(likeliest, 1.0 / total, entropy)
+        return likeliest
     kept = logits.topk(min(options.top_k, logits.shape[1])) if options.top_k else None
     scores = (logits if kept is None else kept.values) / options.temperature
     # One uniform number per position picks its token: the draw does not depend on the other rows of the batch.
@@ -48,12 +27,8 @@ def choose(logits: Tensor, draws: Tensor | None, options: DecodingConfig, *, wit
     last = (scores > -torch.inf).long().cumsum(-1).argmax(-1, keepdim=True)  # rounding must not reach a forbidden one
     place = place.minimum(last)
     tokens = (place if kept is None else kept.indices.gather(1, place))[:, 0]
-    return Choice(tokens, (logits.gather(1, tokens[:, None]) - highest).exp()[:, 0] / total, entropy)
-
-
-def _argmax(logits: Tensor) -> Tensor:
-    """Return the place of each row's maximum; on the CPU with numpy, which takes a twentieth of torch's time."""
-    return torch.from_numpy(logits.detach().numpy().argmax(-1)) if logits.device.type == "cpu" else logits.argmax(-1)
+    lower = logits.gather(1, tokens[:, None]) - logits.gather(1, likeliest.tokens[:, None])
+    return Choice(tokens, lower[:, 0].exp() * likeliest.confidence, likeliest.entropy)
 
 
 def repeated(choice: Choice) -> Tensor:

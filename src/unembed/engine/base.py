@@ -5,6 +5,7 @@ from typing import Any, Protocol, Self
 from torch import Tensor
 
 from unembed.config import ModelConfig
+from unembed.model import Choice
 from unembed.store import CanvasVocabulary
 
 
@@ -32,6 +33,12 @@ class Engine(Protocol):
 
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
         """Score tokens at the M positions that ``where`` (B, T) marks: (M, outputs)."""
+        ...
+
+    def likeliest(
+        self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any, *, with_entropy: bool = False
+    ) -> Choice:
+        """Choose the likeliest token at each of these positions: what most strategies need of the logits."""
         ...
 
     def length_logits(self, embeddings: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from unembed.checkpoint import CheckpointInfo
 from unembed.engine import Engine
 from unembed.errors import StoreError
+from unembed.model import Choice
 from unembed.store import CanvasVocabulary, Store
 
 # Rows of a store that are read at once: 50 MB of 384 numbers.
@@ -48,6 +49,12 @@ class Unconditional:
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
         """As the engine does."""
         return self._engine.logits(hidden, where, canvas, condition)
+
+    def likeliest(
+        self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any, *, with_entropy: bool = False
+    ) -> Choice:
+        """As the engine does."""
+        return self._engine.likeliest(hidden, where, canvas, condition, with_entropy=with_entropy)
 
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """As the engine does."""

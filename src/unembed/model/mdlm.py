@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unembed.config import ModelConfig
 from unembed.errors import ConfigError
 from unembed.model.candidates import Candidates
+from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import Readout, scale_to_sphere
 from unembed.store import CanvasVocabulary, Manifest
@@ -126,6 +127,12 @@ class ConditionalMDLM(nn.Module):
             columns = self.denoiser.tied_weight(tokens).t()
         logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), columns)
         return self.damp_(logits, rows, canvas, tokens)
+
+    def likeliest(
+        self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition, *, with_entropy: bool = False
+    ) -> Choice:
+        """Choose the likeliest token at each of the M positions that ``where`` marks; arguments as for `logits`."""
+        return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
 
     def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Lower, in place, the logits (M, C) of tokens that stand on the canvas already; ``rows`` (M,) says on which.
