@@ -125,7 +125,7 @@ class OurStep:
         """Take the step of batch ``number``; its masks are the same each time."""
         embeddings, tokens = self.load(number)
         noised = self.objective.draw(tokens, step_generator(0, number, 0))
-        self.objective(self.model, embeddings, tokens, noised).total.backward()  # type: ignore[no-untyped-call]
+        self.objective(self.model, embeddings, tokens, noised).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), self.training.gradient_clip)
         for optimiser in self.optimisers:
             optimiser.step()
