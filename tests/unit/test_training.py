@@ -287,7 +287,7 @@ def test_a_readout_can_be_taken_over_from_an_inverter(recipe, tmp_path, precisio
         model={"readout": readout | {"start_from": tmp_path}}, training={"output": tmp_path / "second", "steps": 3}
     )
     run(made, Hooks(export=second, on_stage=lambda label, *_: stages.append(label)))
-    assert not stages, "it was fitted or trained again"
+    assert not [label for label in stages if "readout" in label], "it was fitted or trained again"
 
 
 def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
