@@ -310,7 +310,7 @@ def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path
     )
     (tmp_path / "after").mkdir()
     run(made, Hooks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
-    assert not stages, "the readout was fitted again"
+    assert not [label for label in stages if "readout" in label], "the readout was fitted again"
     before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))
     assert after.keys() - before.keys() == {"denoiser.prefix.weight", "denoiser.prefix.bias"}, "what it lacked is new"
     for name, weight in before.items():
