@@ -314,7 +314,8 @@ def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path
     before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))
     assert after.keys() - before.keys() == {"denoiser.prefix.weight", "denoiser.prefix.bias"}, "what it lacked is new"
     for name, weight in before.items():
-        assert torch.allclose(weight, after[name], atol=1e-6), name
+        # The lengths of the new store may be others.
+        assert torch.allclose(weight, after[name], atol=1e-6) != name.startswith("length_head."), name
 
 
 @pytest.mark.parametrize(
