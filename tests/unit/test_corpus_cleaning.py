@@ -1,4 +1,4 @@
-"""Cleaning a text and cutting it into sentences or fragments."""
+"""Cleaning a text and cutting it into sentences, fragments or questions."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unembed.corpus import clean, split_sentences
-from unembed.corpus.cleaning import cut_fragment
+from unembed.corpus.cleaning import cut_fragment, find_question
 
 any_text = st.text(st.characters(codec=None), max_size=60)
 sentence_like = st.text(st.sampled_from("aB1.!?…。！」\"') Mr"), max_size=80).map(clean)
@@ -94,3 +94,21 @@ def test_the_position_decides_how_many_words_and_from_where(monkeypatch, positio
 def test_a_text_of_one_word_or_of_punctuation_stays_whole():
     assert cut_fragment("Amen.", 0.5) == "Amen."
     assert cut_fragment("... ?!", 0.5) == "... ?!"
+
+
+@pytest.mark.parametrize(
+    ("position", "question"),
+    [
+        (0.0, "What is it?"),
+        (0.25, "What is it"),
+        (0.5, "Who asks?"),
+        (0.75, "Who asks"),
+    ],
+)
+def test_the_position_decides_which_question_and_whether_its_mark_stays(position, question):
+    assert find_question("It fell. What is it? A stone, I think. “Who asks?", position) == question
+
+
+def test_a_text_that_asks_nothing_has_no_question():
+    assert find_question("So be it. Nobody asked.", 0.5) is None
+    assert not find_question("?", 0.5)

@@ -68,6 +68,19 @@ def test_fragments_are_a_few_words_in_a_row_of_their_share_of_the_texts(tmp_path
         assert not any(part.endswith(".") for part in fragments)
 
 
+def test_of_texts_that_ask_only_a_question_is_written(tmp_path):
+    path = tmp_path / "input.txt"
+    texts = [f"Number {number} was called. What is the sense of number {number}?" for number in range(200)]
+    path.write_text("\n".join([*texts, "This text asks nothing at all."]), encoding="utf-8")
+    prepare([path], tmp_path / "corpus", question_share=0.5, validation_share=0)
+    written = read(tmp_path / "corpus/train.txt")
+    questions = [text for text in written if text.startswith("What")]
+    assert 0.35 < len(questions) / 200 < 0.65
+    assert 0.3 < sum(text.endswith("?") for text in questions) / len(questions) < 0.7
+    assert len(written) == 201
+    assert "This text asks nothing at all." in written
+
+
 def test_sentence_mode_cuts_at_sentence_ends_and_line_breaks_and_passage_mode_does_not(tmp_path):
     path = tmp_path / "input.jsonl"
     passage = "A heading without a stop\nThe first sentence is here. The second one is there.\n\n"
@@ -193,6 +206,7 @@ def test_a_missing_second_input_is_noticed_before_the_first_is_read(tmp_path, so
         ({"min_characters": 0}, "from 0 to 500"),
         ({"min_characters": 30, "max_characters": 20}, "from 30 to 20"),
         ({"fragment_share": 1.5}, "1.5 is no share"),
+        ({"question_share": -1.0}, "-1 is no share"),
         ({"validation_share": 1.0}, "1 is no share"),
         ({"validation_share": -0.1}, "-0.1 is no share"),
         ({"validation_share": float("nan")}, "nan is no share"),

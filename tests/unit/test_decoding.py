@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from unembed.config import STRATEGIES, DecodingConfig, NoiseConfig
 from unembed.decoding import decode
+from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.sampling import choose, guide, repeated
 from unembed.model import Choice, NoiseSchedule
 
@@ -252,6 +253,29 @@ def test_candidates_are_the_likeliest_lengths(build_model, stir):
     }
     best = model.length_logits(vectors(1))[0].topk(3).indices + 1
     assert lengths == set(enumerate(best.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("count", "apart", "expected"),
+    [
+        (3, 0.0, [10, 11, 9]),
+        (3, 0.1, [10, 12, 8]),  # 11 and 9 are within a tenth of 10
+        (4, 0.5, [10, 4, 1, 10]),  # no other is left that is more than half as long again: from the beginning
+    ],
+)
+def test_the_lengths_of_hypotheses_may_be_kept_apart(build_model, stir, monkeypatch, count, apart, expected):
+    model = stir(build_model())
+    scores = torch.full((12,), -9.0)
+    for place, length in enumerate([10, 11, 9, 12, 8, 4]):
+        scores[length - 1] = -float(place)
+    monkeypatch.setattr(model, "length_logits", lambda embeddings: scores.repeat(len(embeddings), 1))
+    options = DecodingConfig(candidates=count)
+    found = {
+        int(candidate): step.canvas.shape[1]
+        for step in decode_hypotheses(model, NOISE, vectors(2), options, apart=apart)
+        for candidate in step.candidate
+    }
+    assert [found[candidate] for candidate in range(count)] == expected
 
 
 def test_guidance_moves_away_from_the_unconditional_model_and_keeps_forbidden_tokens_out():

@@ -49,6 +49,12 @@ def prepare(
             "sources that have none."
         ),
     ] = 0.0,
+    question_share: Annotated[
+        float,
+        typer.Option(
+            help="Of this share of the texts that ask something, keep only a question, every second without its mark."
+        ),
+    ] = 0.0,
     validation_share: Annotated[
         float, typer.Option(help="Share of the texts set aside for validation, below 1; the same texts every time.")
     ] = 0.01,
@@ -83,6 +89,7 @@ def prepare(
             min_characters=min_characters,
             max_characters=max_characters,
             fragment_share=fragment_share,
+            question_share=question_share,
             validation_share=validation_share,
             limit=limit,
             seed=seed,

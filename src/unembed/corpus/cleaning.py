@@ -72,6 +72,19 @@ def cut_fragment(text: str, position: float) -> str:
     return " ".join(words[start : start + length]).strip(_PUNCTUATION) or text
 
 
+def find_question(text: str, position: float) -> str | None:
+    """Return a question that a clean text asks, or None; of every second one, only the words before its mark.
+
+    The position, a number in [0, 1), decides which question, and whether the mark stays.
+    """
+    questions = [sentence for sentence in split_sentences(text) if sentence.endswith("?")]
+    if not questions:
+        return None
+    turn, rest = divmod(position * len(questions), 1.0)
+    question = questions[int(turn)].strip(_OPENING)
+    return question if rest < 0.5 else question.rstrip(" ?")
+
+
 def _ends_sentence(text: str, start: int, ending: re.Match[str]) -> bool:
     mark = ending["western"]
     if mark is None:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from unembed.corpus.cleaning import clean, cut_fragment, split_sentences
+from unembed.corpus.cleaning import clean, cut_fragment, find_question, split_sentences
 from unembed.corpus.deduplicate import Deduplicator
 from unembed.corpus.mix import Source, mix, parse_source
 from unembed.corpus.readers import read_texts
@@ -43,6 +43,7 @@ def prepare(
     min_characters: int = 20,
     max_characters: int = 500,
     fragment_share: float = 0.0,
+    question_share: float = 0.0,
     validation_share: float = 0.01,
     limit: int | None = None,
     seed: int = 0,
@@ -60,6 +61,8 @@ def prepare(
         max_characters: longer texts are dropped.
         fragment_share: share of the kept texts of which only a few words in a row are written, at random: queries and
             titles are that short, and a corpus of whole sentences teaches nothing of them.
+        question_share: share of the kept texts that ask something of which only one question is written, every second
+            without its mark, as queries are.
         validation_share: share of the texts that validate; a text's side depends on itself and the seed only.
         limit: stop after so many kept texts.
         seed: decides the split and the order of the mix.
@@ -70,7 +73,17 @@ def prepare(
         CorpusError: a source cannot be read, or nothing is left; then nothing is written.
         ConfigError: an option is out of range.
     """
-    options = CorpusOptions(mode, min_characters, max_characters, fragment_share, validation_share, limit, seed, field)
+    options = CorpusOptions(
+        mode=mode,
+        min_characters=min_characters,
+        max_characters=max_characters,
+        fragment_share=fragment_share,
+        question_share=question_share,
+        validation_share=validation_share,
+        limit=limit,
+        seed=seed,
+        field=field,
+    )
     sources = tuple(parse_source(given) for given in inputs)
     folder = Path(output)
     _check_places(sources, folder)
@@ -84,7 +97,7 @@ def prepare(
         raise _nothing_left(tally)
     sides = split(itertools.chain([first], texts), validation_share=validation_share, seed=seed)
     # Cutting comes after the split, so that no piece of a text that validates is ever trained on.
-    cut = ((_cut(text, fragment_share, seed), validates) for text, validates in sides)
+    cut = ((_cut(text, options), validates) for text, validates in sides)
     train, validation = _write(cut, folder)
     report = CorpusReport(sources, options, tally.read, train, validation, tally.dropped)
     write_json(folder / REPORT, report.to_dict())
@@ -126,11 +139,14 @@ def _pieces(text: str, mode: str) -> list[str]:
     return [sentence for line in text.splitlines() for sentence in split_sentences(clean(line))] or [""]
 
 
-def _cut(text: str, share: float, seed: int) -> str:
-    """Return a fragment of the text if the text itself says so, and otherwise the text."""
-    # Another key than the split's: texts that validate are cut as often as the others.
-    chance = position(text, seed=f"{seed} fragment")
-    return cut_fragment(text, chance / share) if chance < share else text
+def _cut(text: str, options: CorpusOptions) -> str:
+    """Return a question or a fragment of the text if the text itself says so, and otherwise the text."""
+    # Other keys than the split's: texts that validate are cut as often as the others.
+    chance = position(text, seed=f"{options.seed} question")
+    if chance < options.question_share and (question := find_question(text, chance / options.question_share)):
+        return question
+    chance = position(text, seed=f"{options.seed} fragment")
+    return cut_fragment(text, chance / options.fragment_share) if chance < options.fragment_share else text
 
 
 def _reason_to_drop(text: str, options: CorpusOptions, seen: Deduplicator) -> str | None:

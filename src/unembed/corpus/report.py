@@ -17,6 +17,7 @@ class CorpusOptions:
     min_characters: int = 20
     max_characters: int = 500
     fragment_share: float = 0.0
+    question_share: float = 0.0
     validation_share: float = 0.01
     limit: int | None = None
     seed: int = 0
@@ -37,10 +38,9 @@ class CorpusOptions:
                 f"No text can have from {self.min_characters} to {self.max_characters} characters.",
                 "Choose 1 <= --min-characters <= --max-characters.",
             )
-        if not 0 <= self.fragment_share <= 1:
-            raise ConfigError(
-                f"{self.fragment_share:g} is no share of the texts.", "Choose 0 <= --fragment-share <= 1, such as 0.2."
-            )
+        for option, share in (("--fragment-share", self.fragment_share), ("--question-share", self.question_share)):
+            if not 0 <= share <= 1:
+                raise ConfigError(f"{share:g} is no share of the texts.", f"Choose 0 <= {option} <= 1, such as 0.2.")
         if not 0 <= self.validation_share < 1:
             raise ConfigError(
                 f"{self.validation_share:g} is no share of the texts that leaves others to train on.",

@@ -28,6 +28,8 @@ BLIND: dict[str, Strategy] = {
     "confidence": confidence,
     "adaptive": adaptive,
 }
+# More than any difference between log-probabilities of lengths.
+_BEHIND_ALL_OTHERS = 1e4
 SAMPLING = ("euler", "euler-remask", "two-stage")
 """Strategies that draw tokens at random: their hypotheses of one length differ."""
 
@@ -66,11 +68,16 @@ def decode_hypotheses(
     *,
     lengths: Tensor | None = None,
     batch_size: int = 64,
+    apart: float = 0.0,
 ) -> Iterator[Step]:
-    """Decode every hypothesis of each vector; ``final`` says that a hypothesis is finished."""
+    """Decode every hypothesis of each vector; ``final`` says that a hypothesis is finished.
+
+    Unless ``lengths`` are given, the hypotheses of a vector have its likeliest lengths, each of which differs from the
+    others by more than the share ``apart``.
+    """
     strategy = BLIND[options.strategy]
     count = _hypotheses_per_vector(engine, options, lengths)
-    wanted, scores = _lengths(engine, embeddings, lengths, count)
+    wanted, scores = _lengths(engine, embeddings, lengths, count, apart)
     flat = wanted.flatten()
     for length in sorted(set(flat.tolist())):
         for chosen in (flat == length).nonzero()[:, 0].split(batch_size):
@@ -104,7 +111,9 @@ def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Ten
     return min(options.candidates, engine.config.canvas_length or 1)
 
 
-def _lengths(engine: Engine, embeddings: Tensor, given: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+def _lengths(
+    engine: Engine, embeddings: Tensor, given: Tensor | None, count: int, apart: float
+) -> tuple[Tensor, Tensor]:
     """Return the length of each hypothesis and its log-probability, both (n, count): the likeliest lengths first."""
     if engine.config.canvas == "fixed":
         given = torch.full((len(embeddings),), engine.config.canvas_length or 0)
@@ -112,7 +121,12 @@ def _lengths(engine: Engine, embeddings: Tensor, given: Tensor | None, count: in
         wanted = given.to(embeddings.device)[:, None].expand(-1, count)
         return wanted, torch.zeros(wanted.shape, device=embeddings.device)
     scores = engine.length_logits(embeddings).float().log_softmax(-1)
-    best = scores.topk(min(count, scores.shape[1]))
-    # More draws than lengths: begin again with the likeliest.
-    places = torch.arange(count, device=embeddings.device) % best.indices.shape[1]
-    return best.indices[:, places] + 1, best.values[:, places]
+    lengths = torch.arange(1, scores.shape[1] + 1, device=scores.device)
+    left, chosen = scores, []
+    for _ in range(count):
+        likeliest = lengths[left.argmax(1)][:, None]
+        chosen.append(likeliest)
+        # These come again only after all others: more hypotheses than lengths begin again with the likeliest.
+        left = left - _BEHIND_ALL_OTHERS * ((lengths - likeliest).abs() <= apart * likeliest)
+    wanted = torch.cat(chosen, dim=1)
+    return wanted, scores.gather(1, wanted - 1)

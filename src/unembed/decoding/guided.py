@@ -24,6 +24,9 @@ from unembed.model import NoiseSchedule
 
 # Vectors that are searched together, so that their passes and embeddings share batches.
 _TOGETHER = 16
+# The first hypotheses differ in length by more than this share: a search rarely gets from one length to a far one, and
+# a step longer or shorter is soon found.
+_APART = 0.1
 
 
 def decode_guided(
@@ -65,7 +68,10 @@ def _search(
         update={"strategy": config.start, "candidates": max(options.candidates, config.candidates)}
     )
     first: list[tuple[int, Attempt]] = []
-    for step in decode_hypotheses(engine, noise, embeddings, blind, lengths=lengths, batch_size=batch_size):
+    hypotheses = decode_hypotheses(
+        engine, noise, embeddings, blind, lengths=lengths, batch_size=batch_size, apart=_APART
+    )
+    for step in hypotheses:
         yield replace(step, final=torch.zeros_like(step.final))
         for place in step.final.nonzero()[:, 0].tolist():
             row = int(step.rows[place])
