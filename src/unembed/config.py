@@ -211,8 +211,8 @@ class GuidedConfig(_Section):
 
     start: BlindStrategy = "confidence"
     """The blind strategy that makes the first hypotheses."""
-    candidates: Positive = 4
-    """First hypotheses per vector: the likeliest lengths."""
+    candidates: Positive = 6
+    """First hypotheses per vector: the likeliest lengths that lie apart."""
     beam: Positive = 2
     """Hypotheses that a round goes on from."""
     proposals: Positive = 64
@@ -222,7 +222,7 @@ class GuidedConfig(_Section):
     """Time budget per batch of vectors. With one, the result depends on the machine."""
     target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999
     """A vector whose best hypothesis reaches this is finished."""
-    patience: Positive = 8
+    patience: Positive = 10
     """Rounds without a better hypothesis after which a vector is finished."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""

@@ -43,8 +43,8 @@ def quick(monkeypatch):
 def measure(subject):
     """Measures four texts, two of them with the encoder."""
 
-    def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), **parts):
-        settings = Settings(strategies, protocols, limit=4, guided_limit=2, resamples=20)
+    def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=20, **parts):
+        settings = Settings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
         return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
 
     return measure
@@ -124,6 +124,13 @@ def test_teacher_forced_accuracy_has_a_table_and_a_name_of_its_own(whole):
     assert set(row.figures) == {"masked_accuracy@0.1", "masked_accuracy@0.5", "masked_accuracy@0.9"}
     others = [table for table in report.sections[0].tables if table.key != "masked_accuracy"]
     assert not any("masked_accuracy" in name for table in others for row in table.rows for name in row.figures)
+
+
+def test_the_rounds_of_a_guided_search_can_be_chosen_and_are_named(measure):
+    report, _ = measure(("confidence", "guided"), rounds=1)
+    rows = rows_of(report, "strategies")
+    assert {"confidence", "guided, rounds 1"} <= rows.keys()
+    assert rows_of(report, "cost")["guided, rounds 1"].facts["encoder calls"] > 0
 
 
 def test_nothing_is_decoded_twice(measure, monkeypatch):

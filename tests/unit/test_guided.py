@@ -8,7 +8,7 @@ import torch
 
 from unembed.config import DecodingConfig, GuidedConfig, NoiseConfig
 from unembed.decoding import TextOracle, decode
-from unembed.decoding.moves import _reorderings
+from unembed.decoding.moves import Proposer, _deletions, _reorderings
 from unembed.decoding.search import Attempt, Hypothesis, Search, merge
 from unembed.model import NoiseSchedule
 from unembed.store import CanvasVocabulary
@@ -194,6 +194,34 @@ def test_any_phrase_of_a_short_text_can_change_places_with_its_neighbour():
     assert (0, 4, 5, 6, 1, 2, 3, 7) in found
     assert all(sorted(ids) == list(range(8)) for ids in found)
     assert _reorderings((5,), np.random.default_rng(0)) == []
+
+
+def test_tokens_are_dropped_alone_and_a_few_in_a_row_the_doubtful_ones_first():
+    parent = Hypothesis((1, 2, 3, 4), 0.5, -1.0, confidence=[0.9, 0.1, 0.2, 0.8])
+    found = _deletions(parent)
+    assert found[-3:] == [(1, 2, 4), (1, 4), (1, 3, 4)]
+    assert len(found) == len(set(found)) == 4 + 3 + 2
+    assert _deletions(Hypothesis((1,), 0.5, -1.0, confidence=[0.1])) == []
+
+
+@pytest.mark.parametrize("resize", [True, False])
+@torch.inference_mode()
+def test_gaps_are_opened_everywhere_unless_the_length_is_known(model, targets, oracle, resize):
+    proposer = Proposer(model, NOISE, targets, oracle, gradient=False, resize=resize)
+    search = Search(GuidedConfig(), np.random.default_rng(0))
+    parent = Hypothesis((10, 11, 12, 13, 14, 15, 16), 0.5, -1.0)
+    search.add([(parent, Attempt(parent.ids, 0.0))])
+    proposer.expand({0: search})
+    lengths = {len(ids) for kind in parent.proposals.values() for ids in kind}
+    if not resize:
+        assert lengths == {7}
+        return
+    assert {6, 7, 8} <= lengths
+    filled = [
+        [place for place, token in enumerate(ids) if token not in parent.ids] for ids in parent.proposals["insert"]
+    ]
+    assert {gap for places in filled for gap in places} == set(range(8))
+    assert max(map(len, filled)) == 1
 
 
 def test_changes_that_helped_alone_are_tried_together():

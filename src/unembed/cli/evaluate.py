@@ -48,6 +48,9 @@ def evaluate(
     ] = ProtocolName.canvas,
     limit: Annotated[int, typer.Option(min=1, help="Texts per file and protocol.")] = 300,
     guided_limit: Annotated[int, typer.Option(min=1, help="Of these, texts that are decoded with the encoder.")] = 30,
+    rounds: Annotated[
+        int | None, typer.Option(min=0, help="Rounds of each guided search at most.", show_default="as unembed invert")
+    ] = None,
     store: Annotated[
         Path | None,
         typer.Option(help="The training store, for the nearest-neighbour baseline and the token frequencies."),
@@ -75,7 +78,7 @@ def evaluate(
     """
     from unembed.checkpoint import DEFAULT
     from unembed.cli.output import show_json, show_result
-    from unembed.config import STRATEGIES, DecodingConfig
+    from unembed.config import STRATEGIES, DecodingConfig, GuidedConfig
     from unembed.corpus import read_texts
     from unembed.errors import ConfigError, did_you_mean, from_os_error, require_extra
 
@@ -101,6 +104,7 @@ def evaluate(
         protocols=tuple(one for one in PROTOCOLS if protocol in (one, ProtocolName.both)),
         limit=limit,
         guided_limit=guided_limit,
+        rounds=GuidedConfig().rounds if rounds is None else rounds,
         seed=seed,
         resamples=bootstrap,
     )

@@ -81,7 +81,7 @@ def _search(
     # In an order that does not depend on which lengths were decoded together.
     first.sort(key=lambda one: (one[0], one[1].ids))
     _embed(oracle, targets, searches, first, lengths)
-    proposer = Proposer(engine, noise, embeddings, oracle, gradient=config.gradient)
+    proposer = Proposer(engine, noise, embeddings, oracle, gradient=config.gradient, resize=lengths is None)
     shown: dict[int, Ids] = dict.fromkeys(searches, ())
     for number in range(config.rounds + 1):
         over = number == config.rounds or time.monotonic() >= deadline

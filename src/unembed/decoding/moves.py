@@ -5,7 +5,7 @@ Knows no cosines: it proposes, the search disposes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 import torch
@@ -16,10 +16,11 @@ from unembed.decoding.search import Hypothesis, Search
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
-# Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
+# Every fifth position is asked for at once: each is judged with most of the text in view, for a fifth of the passes.
 _STRIDE = 5
-_TOKENS = 6  # alternatives per position
-_INSERTIONS = 4
+_TOKENS = 16  # alternatives per position
+_INSERTED = 3  # tokens per gap
+_LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 3
 _LONGEST_SPAN = 4
 _EXCHANGES = 200
@@ -44,10 +45,17 @@ class Proposer:
     """Proposes changes to hypotheses, for many vectors together."""
 
     def __init__(
-        self, engine: Engine, noise: NoiseSchedule, targets: Tensor, oracle: Oracle, *, gradient: bool
+        self,
+        engine: Engine,
+        noise: NoiseSchedule,
+        targets: Tensor,
+        oracle: Oracle,
+        *,
+        gradient: bool,
+        resize: bool,
     ) -> None:
         self.engine, self.noise, self.oracle = engine, noise, oracle
-        self.gradient = gradient
+        self.gradient, self.resize = gradient, resize
         self._condition = engine.condition(targets)
         self._targets = targets.float().cpu().numpy()
         self._device = targets.device
@@ -72,11 +80,14 @@ class Proposer:
         self._judge(pending)
         if not propose:
             return
-        self._insert(pending)
         self._respan(pending)
         for _, search, parent in pending:
-            parent.proposals["delete"] = _deletions(parent)
             parent.proposals["reorder"] = _reorderings(parent.ids, search.random)
+        if not self.resize:
+            return
+        self._insert(pending)
+        for _, _, parent in pending:
+            parent.proposals["delete"] = _deletions(parent)
 
     def _judge(self, pending: list[tuple[int, Search, Hypothesis]]) -> None:
         """Ask for each token how probable it is given most of the others, and what could stand in its place."""
@@ -115,22 +126,28 @@ class Proposer:
         return self.oracle.substitutions([parent.ids for _, _, parent in pending], targets, _TOKENS)
 
     def _insert(self, pending: list[tuple[int, Search, Hypothesis]]) -> None:
-        """Open a gap at a few places, and let the denoiser fill it."""
-        questions, owners = [], []
+        """Open gaps, several far apart at once as in ``_judge``, and let the denoiser fill each."""
+        questions: list[_Question] = []
+        owners: list[tuple[Hypothesis, range]] = []
         for row, search, parent in pending:
-            if len(parent.ids) >= self._longest:
+            places, room = len(parent.ids) + 1, self._longest - len(parent.ids)
+            if room < 1:
                 continue
-            gaps = search.random.permutation(len(parent.ids) + 1)[:_INSERTIONS].tolist()
-            questions += [_Question(row, (*parent.ids[:gap], self._mask, *parent.ids[gap:])) for gap in gaps]
-            owners += [parent] * len(gaps)
-            search.passes += len(gaps)
+            stride = min(places, max(_STRIDE, -(-places // room)))
+            offsets = search.random.permutation(stride)[:_STRIDE].tolist()
+            for gaps in (range(offset, places, stride) for offset in offsets):
+                pieces = ((self._mask, *parent.ids[gap : gap + stride]) for gap in gaps)
+                questions.append(_Question(row, (*parent.ids[: gaps.start], *chain.from_iterable(pieces))))
+                owners.append((parent, gaps))
+            search.passes += len(offsets)
         ranked: dict[int, list[tuple[float, Ids]]] = {}
-        for question, parent, scores in zip(questions, owners, self._ask(questions), strict=True):
-            gap = question.canvas.index(self._mask)
-            best = scores[0].topk(_TOKENS // 2)
-            for token, score in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-                filled = (*question.canvas[:gap], token, *question.canvas[gap + 1 :])
-                ranked.setdefault(id(parent), []).append((score, filled))
+        for (parent, gaps), scores in zip(owners, self._ask(questions), strict=True):
+            best = scores.topk(_INSERTED)
+            for gap, tokens, values in zip(gaps, best.indices.tolist(), best.values.tolist(), strict=True):
+                ranked.setdefault(id(parent), []).extend(
+                    (value, (*parent.ids[:gap], token, *parent.ids[gap:]))
+                    for token, value in zip(tokens, values, strict=True)
+                )
         for _, _, parent in pending:
             parent.proposals["insert"] = [ids for _, ids in sorted(ranked.get(id(parent), []))]
 
@@ -144,7 +161,7 @@ class Proposer:
                 centre = int(search.random.choice(len(parent.ids), p=doubt / doubt.sum()))
                 start = max(0, centre - int(search.random.integers(0, width)))
                 end = min(len(parent.ids), start + width)
-                room = end - start + int(search.random.integers(-1, 2))
+                room = end - start + (int(search.random.integers(-1, 2)) if self.resize else 0)
                 if room < 1 or len(parent.ids) - (end - start) + room > self._longest:
                     room = end - start
                 canvas = (*parent.ids[:start], *[self._mask] * room, *parent.ids[end:])
@@ -203,11 +220,16 @@ def _substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray) -> list[Ids]
 
 
 def _deletions(parent: Hypothesis) -> list[Ids]:
-    """Return the texts that lack one token, the most doubtful one last."""
-    if len(parent.ids) == 1 or parent.confidence is None:
+    """Return the texts that lack a token or a few in a row, those that lack the most doubtful ones last."""
+    if parent.confidence is None:
         return []
-    order = np.argsort(-np.asarray(parent.confidence), kind="stable").tolist()
-    return [parent.ids[:place] + parent.ids[place + 1 :] for place in order]
+    ids = parent.ids
+    spans = [
+        (float(np.mean(parent.confidence[start : start + width])), start, start + width)
+        for width in range(1, min(_LONGEST_DELETION, len(ids) - 1) + 1)
+        for start in range(len(ids) - width + 1)
+    ]
+    return [ids[:start] + ids[end:] for _, start, end in sorted(spans, reverse=True)]
 
 
 def _reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:

@@ -24,6 +24,8 @@ _KINDS: dict[str, tuple[float, float]] = {
 # A parent one place further down the beam is asked as if its proposals stood so many places further down its list.
 _PLACES_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
+# A text that differs by more than this share is clearly longer or shorter: single moves rarely lead from one to another.
+_CLEARLY = 0.1
 
 
 @dataclass
@@ -135,10 +137,11 @@ class Search:
         self.beam = self._select(pool)
 
     def _select(self, pool: list[Hypothesis]) -> list[Hypothesis]:
-        """Keep the best by cosine and fluency together; the best by cosine and one of another length always stay."""
+        """Keep the best by cosine and fluency together; the best by cosine and a clearly longer or shorter one stay."""
         assert self.best is not None
         ranked = sorted(pool, key=lambda one: -(one.cosine + self.config.fluency * one.fluency))
-        others = [one for one in ranked if len(one.ids) != len(self.best.ids)]
+        length = len(self.best.ids)
+        others = [one for one in ranked if abs(len(one.ids) - length) > _CLEARLY * length]
         kept = [self.best, *others[:1]][: self.config.beam]
         kept += [one for one in ranked if all(one is not other for other in kept)][: self.config.beam - len(kept)]
         return sorted(kept, key=lambda one: -one.cosine)

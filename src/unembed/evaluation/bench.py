@@ -117,7 +117,9 @@ class Bench:
 
 def describe(options: DecodingConfig) -> str:
     """Name a way of decoding: its strategy, and the options that are not the default."""
-    changed = options.model_dump(exclude_defaults=True, exclude={"strategy", "seed"})
+    changed = options.model_dump(exclude_defaults=True, exclude={"strategy", "seed", "guided"})
+    if options.strategy == "guided":
+        changed |= options.guided.model_dump(exclude_defaults=True)
     return ", ".join([options.strategy, *(f"{name.replace('_', ' ')} {value}" for name, value in changed.items())])
 
 

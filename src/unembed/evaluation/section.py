@@ -41,6 +41,8 @@ class Settings:
     protocols: tuple[Protocol, ...] = ("canvas",)
     limit: int = 300
     guided_limit: int = 30
+    rounds: int = GuidedConfig().rounds
+    """Of guided searches, at most."""
     seed: int = 0
     resamples: int = 1000
 
@@ -145,7 +147,8 @@ class SectionMaker:
         )
 
     def _options(self, **changes: object) -> DecodingConfig:
-        return DecodingConfig.model_validate({"seed": self.settings.seed} | changes)
+        fixed = {"seed": self.settings.seed, "guided": {"rounds": self.settings.rounds}}
+        return DecodingConfig.model_validate(fixed | changes)
 
     def _bench(self, subject: Subject, examiner: Examiner) -> Bench:
         label = f"{self.name}, {subject.name}"
@@ -174,7 +177,7 @@ class SectionMaker:
         return Table("encoders", "Table 1: encoders", note, rows, "inverter")
 
     def _strategies(self, store: Store | None) -> Table:
-        rows = [self._row(self.bench.outcome(way), way.strategy, mode_of(way)) for way in self.ways]
+        rows = [self._row(self.bench.outcome(way), describe(way), mode_of(way)) for way in self.ways]
         vocabulary = self.bench.subject.inverter.info.vocabulary
         drawn = random_tokens([len(ids) for ids in self.references.ids], vocabulary, self.settings.seed)
         rows.append(self._row(self.bench.judge(Recovered.without_model(drawn)), "random tokens", "baseline"))
@@ -235,7 +238,7 @@ class SectionMaker:
                 "encoder needed": "yes" if mode == "guided" else "no",
                 "encoder calls": float(np.mean(recovered.encoder_calls)),
             }
-            rows.append(Row(way.strategy, mode, len(recovered.ids), facts=facts))
+            rows.append(Row(describe(way), mode, len(recovered.ids), facts=facts))
         note = "Means per text. Passes are those over canvases of the text that was kept."
         return Table("cost", "Table 5: cost", note, rows, "strategy")
 
@@ -243,7 +246,7 @@ class SectionMaker:
         seconds: Seconds = {}
         for done, way in enumerate(self.ways, start=1):
             self.tell(f"{self.name}: time at batch 1", int(done > 1), len(self.ways))
-            seconds[way.strategy] = self.bench.seconds_per_text(way)
+            seconds[describe(way)] = self.bench.seconds_per_text(way)
         return seconds
 
     def _milestones(self, milestones: Sequence[Subject]) -> Table:
