@@ -24,7 +24,7 @@ _KINDS: dict[str, tuple[float, float]] = {
 # A parent one place further down the beam is asked as if its proposals stood so many places further down its list.
 _PLACES_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
-# A text that differs by more than this share is clearly longer or shorter: single moves rarely lead from one to another.
+# A text that differs by more than this share is clearly longer or shorter; single moves rarely lead there.
 _CLEARLY = 0.1
 
 
