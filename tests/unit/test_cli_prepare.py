@@ -46,7 +46,7 @@ def test_a_table_tells_what_was_kept_and_what_was_dropped_and_why(tmp_path, sour
 
 def test_json_on_stdout_is_the_report_and_nothing_else(tmp_path, source):
     options = ["--min-characters", 5, "--max-characters", 100, "--fragment-share", 0.5, "--validation-share", 0.2]
-    options += ["--limit", 40, "--seed", 7]
+    options += ["--question-share", 0.25, "--limit", 40, "--seed", 7]
     output = tmp_path / "corpus"
     result = run(f"{source}@2", "--field=body", "--mode=sentence", "--output", output, "--json", *options)
     assert result.exit_code == 0, result.output
@@ -58,6 +58,7 @@ def test_json_on_stdout_is_the_report_and_nothing_else(tmp_path, source):
         "min_characters": 5,
         "max_characters": 100,
         "fragment_share": 0.5,
+        "question_share": 0.25,
         "validation_share": 0.2,
         "limit": 40,
         "seed": 7,
