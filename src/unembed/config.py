@@ -54,6 +54,8 @@ class ReadoutConfig(_Section):
     """Rows of the store that the fit reads at most."""
     bottleneck: Positive = 512
     """Hidden width of the ``mlp`` readout, which is trained by gradient after the closed-form fit."""
+    blocks: Count = 0
+    """Residual blocks of the ``mlp`` readout between its hidden layer and the words."""
     steps: Count = 2_000
     batch_size: Positive = 512
     learning_rate: Annotated[float, Field(gt=0.0)] = 3e-3
@@ -61,7 +63,8 @@ class ReadoutConfig(_Section):
     """Random tokens beside the frequent ones in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
     start_from: Path | None = None
-    """An inverter whose readout is taken over; an ``mlp`` is then trained further for ``steps``, which may be 0."""
+    """An inverter whose readout is taken over; an ``mlp`` is then trained further for ``steps``, which may be 0. Blocks
+    that the inverter lacks change nothing until they are trained."""
 
 
 class RotaryConfig(_Section):
@@ -157,7 +160,8 @@ class TrainingConfig(_Section):
 
     output: Path = Path("work/run")
     start_from: Path | None = None
-    """An inverter whose weights the run starts from; parts that it does not have start as they always do."""
+    """An inverter whose weights the run starts from; parts that it does not have start as they always do. Its readout
+    stays as it is unless ``model.readout.start_from`` names one."""
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1

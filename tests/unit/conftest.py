@@ -41,7 +41,7 @@ def build_model():
             embedding_dim=16,
             vocabulary_size=VOCABULARY.size,
             canvas_length=12,
-            readout=ReadoutConfig(kind=readout, bottleneck=8),
+            readout=ReadoutConfig(kind=readout, bottleneck=8, blocks=1),
             **settings,
         )
         return ConditionalMDLM(config, VOCABULARY).eval()
@@ -89,7 +89,7 @@ def build_reader(tiny_store, stir):
 
     def build(kind: str) -> Inverter:
         store = Store(tiny_store / "train")
-        settings = ReadoutConfig(kind=kind, bottleneck=8)
+        settings = ReadoutConfig(kind=kind, bottleneck=8, blocks=1)
         config = ModelConfig(layers=1, width=16, heads=2, feedforward=32, readout=settings)
         torch.manual_seed(0)
         model = stir(ConditionalMDLM.for_store(config, store.manifest))

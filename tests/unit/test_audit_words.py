@@ -6,7 +6,6 @@ import torch
 
 from unembed.audit import WordReader
 from unembed.errors import ConfigError
-from unembed.model.readout import scale_to_sphere
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
 
@@ -59,7 +58,7 @@ def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
     reader = WordReader(inverter, vocabulary=10_000, find=["catdog"])
     readout, pieces = inverter.model.readout, inverter.tokenizer.encode("catdog", add_special_tokens=False).ids
     assert len(pieces) > 1
-    logits = readout.out(torch.nn.functional.gelu(readout.hidden(scale_to_sphere(torch.from_numpy(VECTORS)))))
+    logits = readout(torch.from_numpy(VECTORS))[:, : readout.words]
     standing_out = (logits - readout.base / 2)[:, pieces]
     rarity = readout.base[pieces] / readout.base[pieces].sum()
     tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words[:-1]]

@@ -67,8 +67,16 @@ def test_a_token_that_often_stands_twice_in_a_text_returns_with_less_surprise():
     assert surprise[7] == pytest.approx(0.05), "never seen: as words usually return"
 
 
-def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss():
-    readout = fitted("mlp")
+def fitted_mlp(blocks):
+    torch.manual_seed(0)
+    readout = Readout(ReadoutConfig(kind="mlp", bottleneck=32, blocks=blocks), 16, 30, 30)
+    readout.fit(iter([bags()]), 0.01)
+    return readout
+
+
+@pytest.mark.parametrize("blocks", [0, 2])
+def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss(blocks):
+    readout = fitted_mlp(blocks)
     embeddings, tokens = bags()
     assert_close(readout(embeddings).exp().sum(1), torch.ones(len(embeddings)))
     before = float(readout.bag_loss(embeddings, tokens))
@@ -79,6 +87,17 @@ def test_the_mlp_prior_is_a_distribution_and_learns_by_its_loss():
         optimiser.step()
         optimiser.zero_grad()
     assert float(readout.bag_loss(embeddings, tokens)) < before - 0.5
+
+
+def test_blocks_change_nothing_until_they_are_trained():
+    plain, grown = fitted_mlp(0), fitted_mlp(2)
+    missing, unknown = grown.load_state_dict(plain.state_dict(), strict=False)
+    assert all(name.startswith("blocks.") for name in missing)
+    assert not unknown
+    embeddings, _ = bags()
+    assert_close(grown(embeddings), plain(embeddings))
+    torch.nn.init.ones_(grown.blocks[1].down.bias)
+    assert not torch.allclose(grown(embeddings), plain(embeddings))
 
 
 def test_no_readout_adds_nothing():

@@ -296,6 +296,16 @@ def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
         run(recipe(model={"readout": {"kind": "linear", "start_from": tmp_path}}))
 
 
+def test_a_readout_is_not_taken_over_without_some_of_its_blocks(recipe, tmp_path):
+    readout = {"kind": "mlp", "bottleneck": 8, "blocks": 2, "steps": 0}
+    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    made = recipe(
+        model={"readout": readout | {"blocks": 1, "start_from": tmp_path}}, training={"output": tmp_path / "second"}
+    )
+    with pytest.raises(ConfigError, match="not a mlp one of the same shape"):
+        run(made)
+
+
 def save_weights(folder):
     return lambda _, model, __: save_file(dict(model.state_dict()), folder / "model.safetensors")
 
@@ -316,6 +326,26 @@ def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path
     for name, weight in before.items():
         # The lengths of the new store may be others.
         assert torch.allclose(weight, after[name], atol=1e-6) != name.startswith("length_head."), name
+
+
+def test_a_run_from_an_inverter_trains_a_named_readout_further_and_gives_it_blocks(recipe, tmp_path):
+    readout = {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}
+    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    made = recipe(
+        model={"readout": readout | {"blocks": 1, "start_from": tmp_path}},
+        training={"output": tmp_path / "second", "start_from": tmp_path, "steps": 3, "learning_rate": 1e-9},
+    )
+    (tmp_path / "after").mkdir()
+    stages = []
+    run(made, Hooks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
+    assert stages.count("Training the readout") == 5
+    assert "Fitting the readout" not in stages
+    before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))
+    assert all(name.startswith("readout.blocks.0.") for name in after.keys() - before.keys())
+    assert after["readout.blocks.0.down.weight"].any()
+    assert not torch.allclose(before["readout.out.weight"], after["readout.out.weight"], atol=1e-6)
+    kept = "denoiser.condition_in.weight"
+    assert torch.allclose(before[kept], after[kept], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from unembed.audit.lists import load_list
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
-from unembed.model.readout import scale_to_sphere
 
 VOCABULARY = 5120
 """Words that are looked for by default: the most frequent ones but for those that say nothing."""
@@ -101,10 +99,7 @@ class WordReader:
         readout = self._inverter.model.readout
         found = []
         for block in torch.split(checked, _BLOCK):
-            features = scale_to_sphere(block)
-            if readout.config.kind == "mlp":
-                features = F.gelu(readout.hidden(features))
-            found.append(torch.addmm(self._bias, features, self._weight).topk(self._top).indices)
+            found.append(torch.addmm(self._bias, readout.features(block), self._weight).topk(self._top).indices)
         places = torch.cat(found) if found else torch.empty(0, self._top, dtype=torch.long)
         return Words(places.cpu().numpy(), self.words)
 

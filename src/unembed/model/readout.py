@@ -41,6 +41,7 @@ class Readout(nn.Module):
             self.linear = nn.Linear(embedding_dim, words)
         elif config.kind == "mlp":
             self.hidden = nn.Linear(embedding_dim, config.bottleneck)
+            self.blocks = nn.ModuleList(_Block(config.bottleneck) for _ in range(config.blocks))
             self.out = nn.Linear(config.bottleneck, words)
         self.requires_grad_(False)
 
@@ -59,15 +60,24 @@ class Readout(nn.Module):
         base = self.base if words is None else self.base[words]
         # In float32 whatever the autocast: the logarithm of a small probability magnifies its error.
         with torch.autocast(embeddings.device.type, enabled=False):
-            scaled = scale_to_sphere(embeddings.float())
+            features = self.features(embeddings.float())
             if self.config.kind == "linear":
-                prior = _columns(self.linear, scaled, words).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
+                prior = _columns(self.linear, features, words).clamp_(MINIMUM_PROBABILITY, 1.0).log_()
             else:
-                prior = _columns(self.out, F.gelu(self.hidden(scaled)), words)
+                prior = _columns(self.out, features, words)
                 prior = F.log_softmax(prior, dim=-1) if words is None else prior
         if dropped is not None:
             prior = torch.where(dropped[:, None], base, prior)
         return F.pad(prior, (0, (self.outputs if tokens is None else len(tokens)) - prior.shape[1]))
+
+    def features(self, embeddings: Tensor) -> Tensor:
+        """Return what the last layer reads of each vector."""
+        features = scale_to_sphere(embeddings)
+        if self.config.kind == "mlp":
+            features = F.gelu(self.hidden(features))
+            for block in self.blocks:
+                features = block(features)
+        return features
 
     @torch.no_grad()
     def fit(self, batches: Iterator[tuple[Tensor, Tensor]], ridge: float) -> None:
@@ -117,6 +127,21 @@ class Readout(nn.Module):
             prior = F.log_softmax(self(embeddings, tokens=candidates.tokens) + candidates.correction, dim=-1)
             columns = torch.searchsorted(candidates.tokens, columns).masked_fill(~real, 0)
         return -(prior.gather(1, columns) * real).sum() / real.sum()
+
+
+class _Block(nn.Module):
+    """A residual step of the ``mlp``, which changes nothing until it is trained."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        nn.init.zeros_(self.down.weight)
+        nn.init.zeros_(self.down.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features + self.down(F.gelu(self.up(self.norm(features))))  # type: ignore[no-any-return]
 
 
 def _columns(layer: nn.Linear, inputs: Tensor, tokens: Tensor | None) -> Tensor:

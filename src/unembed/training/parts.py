@@ -88,6 +88,8 @@ def prepare_model(
     model = parts.model
     if recipe.training.start_from:
         initialise_from_inverter(model, recipe.training.start_from)
+        if recipe.model.readout.start_from:
+            fit_readout(model, parts.store, parts.token_counts, recipe.training.seed, on_progress)
     else:
         if recipe.model.initialise_from:
             initialise_from_encoder(model, recipe.model.initialise_from, parts.store.tokenizer())

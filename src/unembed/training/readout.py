@@ -72,12 +72,13 @@ def measure_readout(model: ConditionalMDLM, validation: Store) -> dict[str, floa
 
 
 def _take_over(model: ConditionalMDLM, folder: Path) -> None:
-    """Copy the readout of an inverter."""
-    own = model.readout.state_dict()
+    """Copy the readout of an inverter; blocks that it lacks stay as they are."""
+    blocks = {name: weight for name, weight in model.readout.state_dict().items() if name.startswith("blocks.")}
+    weights = read_weights(folder).items()
+    theirs = {name.removeprefix("readout."): weight for name, weight in weights if name.startswith("readout.")}
     try:
-        weights = read_weights(folder)
-        model.readout.load_state_dict({name: weights[f"readout.{name}"] for name in own})
-    except (RuntimeError, KeyError) as error:
+        model.readout.load_state_dict(blocks | theirs)
+    except RuntimeError as error:
         raise ConfigError(
             f"The readout in {folder} is not a {model.config.readout.kind} one of the same shape: {first_line(error)}",
             "Let model.readout.start_from name an inverter with the same model.readout, or remove the key.",
