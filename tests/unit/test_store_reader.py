@@ -65,7 +65,7 @@ def test_the_vocabulary_of_the_store_is_that_of_its_tokenizer(store, tiny_tokeni
 def test_a_store_of_many_shards_does_not_hold_many_files_open(store, monkeypatch):
     every = np.arange(len(store))
     tokens, vectors = store.tokens(every), store.embeddings(every)
-    monkeypatch.setattr(reader, "_OPEN_ARRAYS", 3)
+    monkeypatch.setattr(reader, "_most_arrays", lambda: 3)
     frugal = Store(store.folder, verify=True)
     rows = np.random.default_rng(1).permutation(len(store))
     np.testing.assert_array_equal(frugal.tokens(rows), tokens[rows])

@@ -1,8 +1,8 @@
 """Triage: the words that each vector gives away, by the readout alone. No order, no passes, no text.
 
-Made for whole stores: one matrix product for a block of vectors, over the words that are worth naming. A word ranks by
-how far its probability p lies above its base rate b, in units of the base rate's spread: p / sqrt(b) decides, so that
-"invoice" comes before "the". Both kinds of readout give that as an affine map of a few hundred features.
+Made for whole stores: a few matrix products for a block of vectors, over the words that are worth naming. A word ranks
+by how far its probability p lies above its base rate b, in units of the base rate's spread: p / sqrt(b) decides, so
+that "invoice" comes before "the". Both kinds of readout give that as an affine map of a few hundred features.
 """
 
 import re

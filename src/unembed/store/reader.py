@@ -1,5 +1,6 @@
 """Reads a store as two long memory-mapped arrays. Knows nothing of encoders or training."""
 
+import sys
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,6 @@ from unembed.errors import StoreError, first_line
 from unembed.files import checksum
 from unembed.store.canvas import tokenizer_hash
 from unembed.store.manifest import TOKENIZER_FILE, Manifest, Shard
-
-# A mapped array holds a file open, and a process may hold 1,024 files (256 on macOS).
-_OPEN_ARRAYS = 160
 
 
 class Store:
@@ -29,6 +27,7 @@ class Store:
                 "Run the same unembed embed command again: it goes on where it stopped.",
             )
         self._arrays: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._most = _most_arrays()
         self._starts = np.cumsum([0, *(shard.rows for shard in self.manifest.shards)])
         self.lengths = np.concatenate([self._check(shard, verify) for shard in self.manifest.shards])
 
@@ -111,12 +110,22 @@ class Store:
         if (array.shape, array.dtype) != (shape, np.dtype(dtype)) or not array.flags.c_contiguous:
             raise self._corrupt(name, f"it holds {array.dtype} {array.shape}, expected {dtype} {shape}")
         self._arrays[name] = array
-        if len(self._arrays) > _OPEN_ARRAYS:
+        if len(self._arrays) > self._most:
             self._arrays.popitem(last=False)
         return array
 
     def _corrupt(self, name: str, why: str) -> StoreError:
         return StoreError(f"The shard {self.folder / name} is missing or corrupt: {why}.", _REMEDY)
+
+
+def _most_arrays() -> int:
+    """Return how many arrays stay mapped: each holds a file open, and others need half of what a process may hold."""
+    if sys.platform == "win32":
+        return 160
+    import resource
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 4096 if allowed == resource.RLIM_INFINITY else min(allowed // 2, 4096)
 
 
 _REMEDY = "Run the same unembed embed command again: it checks every file and makes the damaged ones anew."
