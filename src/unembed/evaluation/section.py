@@ -325,11 +325,11 @@ class SectionMaker:
 
 
 def choose_examples(values: np.ndarray) -> dict[str, list[int]]:
-    """Return the places of the best, the median and the worst values; of three and more, none twice."""
+    """Return the places of the best, the median and the worst values, the worst of all first; of three none twice."""
     order = np.argsort(-values, kind="stable").tolist()
     count = min(EXAMPLES_OF_A_KIND, max(1, len(order) // 3))
     middle = (len(order) - count) // 2
-    return {"best": order[:count], "median": order[middle : middle + count], "worst": order[-count:]}
+    return {"best": order[:count], "median": order[middle : middle + count], "worst": order[: -count - 1 : -1]}
 
 
 def model_facts(subject: Subject) -> dict[str, Fact]:
