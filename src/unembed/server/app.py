@@ -18,7 +18,6 @@ from starlette.exceptions import HTTPException
 
 from unembed._version import __version__
 from unembed.defences import DEFENCES
-from unembed.encoders.base import well_formed
 from unembed.errors import UnembedError
 from unembed.server.batcher import Batcher
 from unembed.server.following import follow, outcomes
@@ -48,6 +47,7 @@ from unembed.server.schemas import (
 )
 from unembed.server.settings import Settings
 from unembed.server.views import describe_reference
+from unembed.text import well_formed
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
