@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary
-from unembed.encoders import Encoder, SubstitutingEncoder
+from unembed.encoders import Encoder, can_substitute
 
 Ids = tuple[int, ...]
 
@@ -46,7 +46,7 @@ class TextOracle:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.longest = longest
-        if isinstance(encoder, SubstitutingEncoder):
+        if can_substitute(encoder):
             self._theirs = encoder.tokenizer
             self._ours = _translation(self._theirs, tokenizer, vocabulary)
             self._untranslated = np.flatnonzero(self._ours < 0).tolist()
@@ -72,7 +72,7 @@ class TextOracle:
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
         """Ask the encoder for its gradient, if it has one, where it reads a text as the same pieces as we do."""
         found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
-        if not isinstance(self.encoder, SubstitutingEncoder):
+        if not can_substitute(self.encoder):
             return found
         texts = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
         read = self._theirs.encode_batch(texts, add_special_tokens=False)

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from unembed.config import ModelConfig
-from unembed.encoders import load_encoder
+from unembed.encoders import known_tokenizer, load_encoder
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 from unembed.model.packing import unpack
@@ -134,7 +134,7 @@ def initialise_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokeni
             f"'{name}' cannot initialise the denoiser: {', '.join(differing)}.",
             "Set model.heads, model.norm_epsilon and model.rotary to its own, or choose another encoder with 'gelu'.",
         )
-    copy_weights(model, Source(name, source.state_dict(), beginning(config), encoder.tokenizer), tokenizer)
+    copy_weights(model, Source(name, source.state_dict(), beginning(config), known_tokenizer(encoder)), tokenizer)
 
 
 def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:
