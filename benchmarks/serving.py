@@ -69,11 +69,11 @@ def serve_plainly(model: str, port: int) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from unembed.encoders import load_encoder
+    from unembed.encoders import load_described_encoder
     from unembed.inverter import Inverter
 
     inverter = Inverter.from_pretrained(model, device="cpu")
-    encoder = load_encoder(inverter.info.encoder.name, prompt=inverter.info.encoder.prompt, device="cpu")
+    encoder = load_described_encoder(inverter.info.encoder, device="cpu")
     app = FastAPI()
 
     @app.post("/api/invert")

@@ -14,7 +14,7 @@ from unembed.audit.recover import Attacker, Notebook, Recovery
 from unembed.audit.sample import Sample, draw
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig
-from unembed.connectors import Batch, Keeping, VectorSource
+from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.encoders import EncoderDescription
 from unembed.errors import EncoderError, VectorError
 from unembed.store.fingerprint import Fingerprint
@@ -34,9 +34,9 @@ def source(vectors=VECTORS, texts=None, order=None, **keeping):
     def records():
         for part in np.array_split(order, 4):
             said = None if texts is None else [texts[row] for row in part]
-            yield Batch([f"id-{row}" for row in part], vectors[part], said)
+            yield VectorBatch([f"id-{row}" for row in part], vectors[part], said)
 
-    return VectorSource("the store", len(vectors), records(), keeping=Keeping("test store", **keeping))
+    return VectorSource("the store", len(vectors), records(), storage=StorageInfo("test store", **keeping))
 
 
 def sample(vectors=VECTORS, texts=None):
@@ -92,12 +92,12 @@ class TestSample:
 
 class TestEncoder:
     def test_the_store_names_it_with_or_without_its_organisation(self):
-        found = identify(INFO, Keeping("x", encoder="fake", encoder_said_by="its metadata"), sample())
+        found = identify(INFO, StorageInfo("x", encoder="fake", encoder_said_by="its metadata"), sample())
         assert found.certain
         assert "its metadata" in found.because
 
     def test_another_one_named_by_the_store_is_refused_unless_the_user_knows_better(self):
-        kept = Keeping("x", encoder="text-embedding-3-small", encoder_said_by="its metadata")
+        kept = StorageInfo("x", encoder="text-embedding-3-small", encoder_said_by="its metadata")
         with pytest.raises(EncoderError, match="'text-embedding-3-small' made its vectors") as caught:
             identify(INFO, kept, sample())
         assert "--encoder org/Fake" in caught.value.remedy
@@ -105,24 +105,24 @@ class TestEncoder:
 
     def test_vectors_of_another_dimension_are_refused(self):
         with pytest.raises(EncoderError, match="have 8 numbers; those of org/Fake"):
-            identify(INFO, Keeping("x"), sample(VECTORS[:, :8]))
+            identify(INFO, StorageInfo("x"), sample(VECTORS[:, :8]))
 
     def test_nobody_says_but_they_look_like_it(self):
-        assert not identify(INFO, Keeping("x"), sample()).certain
+        assert not identify(INFO, StorageInfo("x"), sample()).certain
 
     def test_nobody_says_and_they_do_not_look_like_it(self):
         with pytest.raises(EncoderError, match="unknown which encoder made these vectors"):
-            identify(INFO, Keeping("x"), sample(VECTORS * 3))
+            identify(INFO, StorageInfo("x"), sample(VECTORS * 3))
 
     def test_a_fingerprint_tells_encoders_of_one_dimension_apart(self):
         own = INFO.model_copy(update={"fingerprint": Fingerprint.of([np.abs(VECTORS)])})
-        assert "means and spreads" in identify(own, Keeping("x"), sample(np.abs(VECTORS))).because
+        assert "means and spreads" in identify(own, StorageInfo("x"), sample(np.abs(VECTORS))).because
         with pytest.raises(EncoderError, match="numbers deviate from its means"):
-            identify(own, Keeping("x"), sample())
+            identify(own, StorageInfo("x"), sample())
 
     def test_stored_texts_tell_for_sure(self, fake_encoder):
         texts = ["the cat sleeps", "a dog runs", "two birds"]
-        said = identify(INFO, Keeping("x"), sample())
+        said = identify(INFO, StorageInfo("x"), sample())
         own = check_texts(fake_encoder, sample(fake_encoder.encode(texts), texts), said)
         assert "for 3 of 3 stored texts" in own.because
         with pytest.raises(EncoderError, match="not vectors of org/Fake"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stores
-from unembed.connectors import is_store_uri, open_vectors
+from unembed.connectors import is_vector_uri, open_vectors
 from unembed.errors import MissingExtraError, VectorError
 
 RANDOM = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
 
 
 def test_chroma_names_its_default_encoder_and_its_distance(tmp_path):
-    kept = open_vectors(stores.chroma(tmp_path / "store", VECTORS, TEXTS)).keeping
+    kept = open_vectors(stores.chroma(tmp_path / "store", VECTORS, TEXTS)).storage
     assert kept.kind == "Chroma collection"
     assert (kept.encoder, kept.distance, kept.precision) == ("all-MiniLM-L6-v2", "l2", "float32")
     assert "'default'" in kept.encoder_said_by
@@ -153,7 +153,7 @@ def test_a_faiss_index_gives_its_vectors_back(kind, tmp_path):
     rows = np.array(ids) - (1000 if "IDMap" in kind else 0)
     assert sorted(rows) == list(range(400))
     assert np.abs(found - vectors[rows]).max() < (0.03 if "SQ" in kind else 1e-6)
-    assert (source.keeping.quantised is not None) == ("SQ" in kind)
+    assert (source.storage.quantised is not None) == ("SQ" in kind)
     assert stores.contents(tmp_path) == before
 
 
@@ -170,7 +170,7 @@ def id_map(folder, vectors):
 def test_a_product_quantised_index_gives_back_what_its_codes_say(kind, tmp_path):
     vectors = RANDOM.normal(size=(400, 8)).astype(np.float32)
     source, found, ids, _ = read(stores.faiss(tmp_path / "store", vectors, [], kind))
-    assert source.keeping.quantised == "product quantisation, 4 codes of 4 bits"
+    assert source.storage.quantised == "product quantisation, 4 codes of 4 bits"
     errors = np.linalg.norm(found - vectors[ids], axis=1)
     strangers = np.linalg.norm(found - vectors[np.roll(ids, 7)], axis=1)
     assert errors.mean() < 0.6 * strangers.mean()
@@ -185,7 +185,7 @@ def test_a_postgres_table_gives_back_what_was_put_in(kind, precision, postgres):
     assert ids == [f"id-{row}" for row in EXPECTED]
     assert texts == [TEXTS[row] for row in EXPECTED]
     assert source.rows == 40
-    assert source.keeping.precision == precision
+    assert source.storage.precision == precision
     assert "secret" not in source.name
     assert open_vectors(f"{uri.partition('#')[0]}#public.{table}").rows == 40
 
@@ -309,7 +309,7 @@ def test_lancedb_names_the_encoder_of_its_own_registry(tmp_path):
     schema = pyarrow.schema(fields, metadata={"embedding_functions": json.dumps(functions)})
     table = pyarrow.table({"text": TEXTS, "vector": pyarrow.array(VECTORS.tolist(), fields[1].type)}, schema=schema)
     lancedb.connect(tmp_path / "store").create_table("docs", table)
-    assert open_vectors(f"lancedb:{tmp_path / 'store'}").keeping.encoder == "all-mpnet-base-v2"
+    assert open_vectors(f"lancedb:{tmp_path / 'store'}").storage.encoder == "all-mpnet-base-v2"
 
 
 class QdrantStandIn(BaseHTTPRequestHandler):
@@ -380,8 +380,8 @@ def test_a_qdrant_server_is_read_page_by_page(qdrant_server, monkeypatch):
     assert np.abs(vectors - VECTORS[EXPECTED]).max() < 1e-6
     assert texts == [TEXTS[row] for row in EXPECTED]
     assert source.rows == 40
-    assert (source.keeping.precision, source.keeping.distance) == ("float16", "Cosine")
-    assert source.keeping.quantised == "for searching only (scalar)"
+    assert (source.storage.precision, source.storage.distance) == ("float16", "Cosine")
+    assert source.storage.quantised == "for searching only (scalar)"
 
 
 def test_a_qdrant_server_that_changes_while_it_is_read_is_an_error(qdrant_server, monkeypatch):
@@ -407,7 +407,7 @@ def test_a_qdrant_server_that_does_not_run_is_named():
     ("name", "is_uri"), [("chroma:./db#a", True), ("npy:a.npy", True), ("faiss: a word", False), ("chroma", False)]
 )
 def test_an_address_is_told_from_a_text(name, is_uri):
-    assert is_store_uri(name) == is_uri
+    assert is_vector_uri(name) == is_uri
 
 
 def test_a_folder_without_its_kind_gets_the_address_to_type(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 
 from unembed.audit.sample import Sample
 from unembed.checkpoint import CheckpointInfo
-from unembed.connectors import Keeping
+from unembed.connectors import StorageInfo
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError
 from unembed.store.fingerprint import doubtful_lengths
@@ -27,7 +27,7 @@ class Identified:
     """Whether somebody said so, or the vectors only look like it."""
 
 
-def identify(info: CheckpointInfo, kept: Keeping, sample: Sample, asked: str | None = None) -> Identified:
+def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str | None = None) -> Identified:
     """Decide whether an inverter's encoder made the vectors of a store.
 
     Args:

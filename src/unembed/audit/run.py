@@ -83,7 +83,7 @@ def audit(
     """
     rows = source.rows or 0
     sample = draw(source, settings.size, seed=settings.seed, tell=lambda done: tell("Reading the store", done, rows))
-    identified = identify(inverter.info, source.keeping, sample, asked)
+    identified = identify(inverter.info, source.storage, sample, asked)
     if encoder is not None and sample.texts is not None:
         identified = check_texts(encoder, sample, identified)
     if encoder is None and sample.texts is None:
@@ -114,7 +114,7 @@ def audit(
         made=datetime.now(UTC).isoformat(timespec="minutes"),
         store=StoreFacts(
             name=source.name,
-            keeping=source.keeping,
+            keeping=source.storage,
             dim=sample.vectors.shape[1],
             vectors=sample.population,
             skipped={what: count for what, count in sample.skipped.items() if count},

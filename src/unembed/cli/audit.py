@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName
-from unembed.cli.stores import StoreColumn, StoreUri
+from unembed.cli.sources import SourceColumn, SourceUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -22,7 +22,7 @@ _BATCH = 1024
 
 
 def audit(
-    uri: StoreUri,
+    uri: SourceUri,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/audit"),
     size: Annotated[int, typer.Option(min=1, help="Vectors that are drawn from the store.")] = 300,
     everything: Annotated[bool, typer.Option("--all", help="All vectors instead of a sample.")] = False,
@@ -41,7 +41,7 @@ def audit(
             show_default="built-in sentences",
         ),
     ] = None,
-    column: StoreColumn = None,
+    column: SourceColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,
@@ -102,7 +102,7 @@ def audit(
             asked=encoder,
             calibration=known,
             calibration_name=BUILT_IN if calibrate is None else Path(calibrate).name,
-            command=_command(uri, source.name),
+            command=_command(),
             tell=tell,
         )
         write_report(output, found)
@@ -115,24 +115,25 @@ def audit(
         raise typer.Exit(EXPOSED)
 
 
-def _find_encoder(inverter: "Inverter", place: str | None, device: str) -> "Encoder | None":
+def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
     """Load the encoder; if nobody asked for it, do without where it is not installed."""
     from unembed.cli.invert import load_encoder_for
     from unembed.errors import EncoderError, MissingExtraError
 
     try:
-        return load_encoder_for(inverter, place, device)
+        return load_encoder_for(inverter, location, device)
     except (EncoderError, MissingExtraError) as error:
-        if place is not None:
+        if location is not None:
             raise
         typer.echo(f"The encoder is not at hand, so nothing is guided by it: {error.problem}", err=True)
         return None
 
 
-def _command(uri: str, name: str) -> str:
+def _command() -> str:
     """Return what was typed, without a password in it."""
-    typed = [name if word == uri else word for word in sys.argv[1:]]
-    return shlex.join(["unembed", *typed])
+    from unembed.connectors import mask_passwords
+
+    return shlex.join(["unembed", *map(mask_passwords, sys.argv[1:])])
 
 
 def _show(found: "Audit") -> None:

@@ -62,7 +62,8 @@ def evaluate(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Where the inverters' encoder lies: a folder or a hub id.",
+            help="The inverters' encoder: a folder, a hub id or an address. Texts are sent to an address only if you "
+            "give it here.",
             show_default="the one that each inverter names",
         ),
     ] = None,

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from unembed.cli.stores import StoreColumn, StoreUri
+from unembed.cli.sources import SourceColumn, SourceUri
 
 _BATCH = 4096
 _MOST_COMMON = 50
 
 
 def words(
-    uri: StoreUri,
+    uri: SourceUri,
     find: Annotated[
         list[str] | None,
         typer.Option(help="Only vectors that give this word away. May be given several times: any of them."),
@@ -25,7 +25,7 @@ def words(
         int, typer.Option(min=1, help="Look for so many words, the most frequent ones. More take longer.")
     ] = 5120,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
-    column: StoreColumn = None,
+    column: SourceColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
