@@ -30,6 +30,7 @@ _ADDRESS = re.compile(r"[a-z]{2,}:(?!//)\S+#\S+")
 
 _MASK = "***"
 _SECRET = re.compile(r"pass(?!file)|pwd|secret|token|credential|api.?key", re.IGNORECASE)
+_URL = re.compile(r"([\w+.-]+:){1,2}//")
 # Up to the last @: a password may hold one, too.
 _USERINFO = re.compile(r"(?P<before>://[^:@/?#\s]*:).*(?=@)", re.DOTALL)
 _PARAMETER = re.compile(r"(?<=[?&])(?P<key>[^=&#]+)(?P<equals>=)[^&#]*")
@@ -53,8 +54,9 @@ def mask_passwords(address: str) -> str:
         is_secret = _SECRET.search(unquote(match["key"]))
         return f"{match['key']}{match['equals']}{_MASK}" if is_secret else match[0]
 
-    address = _USERINFO.sub(rf"\g<before>{_MASK}", address)
-    return _SETTING.sub(mask, _PARAMETER.sub(mask, address))
+    if _URL.match(address):
+        address = _PARAMETER.sub(mask, _USERINFO.sub(rf"\g<before>{_MASK}", address))
+    return _SETTING.sub(mask, address)
 
 
 def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024) -> VectorSource:
