@@ -44,11 +44,11 @@ def qdrant(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
     return f"qdrant:{folder}#docs"
 
 
-def lancedb(folder: Path, vectors: np.ndarray, texts: Sequence[str], ids: Sequence[str] | None = None) -> str:
+def lancedb(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
     import lancedb
 
     rows = [
-        {"id": ids[row] if ids else f"id-{row}", "text": text, "vector": vector}
+        {"id": f"id-{row}", "text": text, "vector": vector}
         for row, (vector, text) in enumerate(zip(vectors, texts, strict=True))
     ]
     database = lancedb.connect(folder)

@@ -1,17 +1,14 @@
 """User-facing errors, each with its remedy. Knows nothing of the rest of the package.
 
-A mistake that a user can fix raises one of these: what was wrong, what was expected, what to do. The library names
-parameters, in backticks: ```column```, ```precision="float32"```. The command line names options instead
-(:func:`name_options`), prints the error without a traceback and exits with 2. Anything else that escapes is our bug.
+A mistake that a user can fix raises one of these: what is wrong, what was expected, what to do. A parameter is named
+in backticks, with its value or without (``Try `device="cpu"`.``): the command line turns it into its flag, prints the
+error without a traceback and exits with 2. Anything else that escapes is a bug of ours.
 """
 
 import errno
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
-
-_PARAMETER = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<quote>[\"']?)(?P<value>[^`]*?)(?P=quote))?`")
 
 
 class UnembedError(Exception):
@@ -66,16 +63,6 @@ def require_extra(extra: str, *modules: str) -> None:
         raise MissingExtraError(
             f"This needs {', '.join(missing)}, which is not installed.", f"Run: pip install 'unembed[{extra}]'"
         )
-
-
-def name_options(message: str) -> str:
-    """Return a message with the command line's options in place of parameters: ``--top-k 5`` for ```top_k=5```."""
-
-    def option(match: re.Match[str]) -> str:
-        flag = f"--{match['name'].replace('_', '-')}"
-        return flag if match["value"] is None else f"{flag} {match['value']}"
-
-    return _PARAMETER.sub(option, message)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how many more items are done, and how many there are in all."""
+Tell = Callable[[str, int, int], None]
+"""Hears of progress: what is being done, how many more are done, of how many."""
 
 
 class RateColumn(ProgressColumn):

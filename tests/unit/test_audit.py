@@ -1,7 +1,6 @@
 """The parts of an audit: the sample, the encoder, what counts as a leak, the estimate, what is kept on the way."""
 
 import json
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -80,19 +79,6 @@ class TestSample:
         assert drawn.groups == {"norm about 1": 240, "norm about 8": 60}
         assert (np.linalg.norm(drawn.vectors, axis=1) > 4).sum() == 10
         assert drawn.texts is None
-
-    def test_memory_grows_with_the_sample_and_not_with_the_batches_it_comes_from(self):
-        def records():  # 40 MB, of which one row in a hundred is kept
-            for number in range(50):
-                yield VectorBatch(range(100 * number, 100 * number + 100), np.ones((100, 2048), dtype=np.float32))
-
-        tracemalloc.start()
-        try:
-            draw(VectorSource("the store", 5000, records()), 50)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 8e6
 
     def test_bad_rows_are_counted_and_an_empty_store_is_an_error(self):
         vectors = VECTORS.copy()

@@ -1,4 +1,4 @@
-"""Errors that a user can fix: what was wrong, and what to do."""
+"""Errors that a user can fix: what is wrong, and what to do."""
 
 import errno
 
@@ -11,7 +11,6 @@ from unembed.errors import (
     UnembedError,
     did_you_mean,
     from_os_error,
-    name_options,
     require_extra,
 )
 
@@ -62,18 +61,3 @@ def test_an_installed_extra_passes():
 def test_a_near_word_is_proposed_and_a_far_one_gets_the_list():
     assert did_you_mean("lerning_rate", ["steps", "learning_rate"]) == "did you mean 'learning_rate'?"
     assert did_you_mean("xyz", ["steps", "batch"]) == "expected one of: batch, steps"
-
-
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("Leave out `column`.", "Leave out --column."),
-        ("Choose 1 <= `min_characters` <= `max_characters`.", "Choose 1 <= --min-characters <= --max-characters."),
-        ("Try `device=cpu`.", "Try --device cpu."),
-        ('Set `mode="sentence"`.', "Set --mode sentence."),
-        ("Use `top_k=5`, or `seed`.", "Use --top-k 5, or --seed."),
-        ("`Not a parameter` and 'neither'", "`Not a parameter` and 'neither'"),
-    ],
-)
-def test_the_command_line_names_options_where_the_library_names_parameters(message, shown):
-    assert name_options(message) == shown

@@ -10,7 +10,7 @@ from unembed.audit.estimate import Estimate
 from unembed.audit.leaks import KINDS, Leak, find_leaks, gives_back
 from unembed.audit.recover import Recovery
 from unembed.audit.result import READABLE, Example, Group, LeakCount, Mode, ModeName
-from unembed.connectors.source import Id, show_id
+from unembed.connectors.source import Id
 from unembed.evaluation import Bootstrap, Figure
 from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
 from unembed.inverter import Inverter
@@ -151,8 +151,7 @@ def _examples(
         there = None if references is None else {_plain(word) for word in references.texts[row].split()}
         found.append(
             Example(
-                number=row + 1,
-                id=shown(show_id(ids[row])),
+                id=ids[row],
                 token_f1=float(f1[row]),
                 cosine=one.cosine,
                 original=None if references is None else shown(references.originals[row]),

@@ -16,7 +16,7 @@ from unembed.encoders import Encoder
 from unembed.files import write_json
 from unembed.inverter import Inverter
 from unembed.measures import token_f1
-from unembed.progress import OnProgress
+from unembed.progress import Tell
 
 BLIND = DecodingConfig(candidates=3)
 """Three lengths: their agreement tells how sure the text is."""
@@ -79,7 +79,7 @@ class Attacker:
     inverter: Inverter
     encoder: Encoder | None
     notebook: Notebook
-    tell: OnProgress = lambda label, done, total: None
+    tell: Tell = lambda label, done, total: None
 
     def blind(self, vectors: np.ndarray, what: str) -> list[Recovery]:
         """Invert all vectors from the vector alone; the encoder only tells, afterwards, how near the texts come."""

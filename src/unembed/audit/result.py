@@ -6,6 +6,7 @@ from typing import Literal
 from unembed.audit.encoder import Identified
 from unembed.audit.leaks import Kind
 from unembed.connectors import StorageInfo
+from unembed.connectors.source import Id
 from unembed.evaluation import Figure
 
 ModeName = Literal["blind", "guided"]
@@ -58,10 +59,7 @@ class LeakCount:
 class Example:
     """One vector, its text where it is known, and what was read out of it; masked unless texts may be shown."""
 
-    number: int
-    """Of the vector in the sample, counted from 1."""
-    id: str
-    """What the source calls it, masked like its text: an id may be a name or an address."""
+    id: Id
     token_f1: float
     cosine: float | None
     original: str | None

@@ -20,7 +20,7 @@ from unembed.encoders import Encoder
 from unembed.errors import CorpusError, EncoderError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
-from unembed.progress import OnProgress
+from unembed.progress import Tell
 
 BUILT_IN = "the built-in sentences"
 _MINIMUM_KNOWN = 20
@@ -64,7 +64,7 @@ def audit(
     calibration: Sequence[str] | None = None,
     calibration_name: str = BUILT_IN,
     command: str = "",
-    tell: OnProgress = lambda label, done, total: None,
+    tell: Tell = lambda label, done, total: None,
 ) -> Audit:
     """Find out how much of its texts a store gives away.
 

@@ -67,8 +67,7 @@ def draw(
         for name, vector, text, norm in zip(batch.ids, batch.vectors, texts, lengths, strict=True):
             group = _by_norm(float(norm)) if text is None else _by_length(text)
             groups[group] += 1
-            # A copy: a view would keep its whole batch in memory.
-            row = _Drawn(-_number(name, seed), name, vector.copy(), text)
+            row = _Drawn(-_number(name, seed), name, vector.copy(), text)  # a view would keep its whole batch in memory
             drawn = kept.setdefault(group, [])
             if size is None or len(drawn) < size:
                 heapq.heappush(drawn, row)

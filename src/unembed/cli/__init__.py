@@ -20,7 +20,7 @@ from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
 from unembed.cli.train import train
 from unembed.cli.words import words
-from unembed.errors import UnembedError, from_os_error, name_options
+from unembed.errors import UnembedError, from_os_error
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _end_with(error: UnembedError) -> NoReturn:
-    typer.secho(f"Error: {name_options(error.problem)}", fg=typer.colors.RED, err=True)
+    typer.secho(f"Error: {error.problem}", fg=typer.colors.RED, err=True)
     if error.remedy:
-        typer.echo(name_options(error.remedy), err=True)
+        typer.echo(error.remedy, err=True)
     sys.exit(2)

@@ -13,7 +13,7 @@ from unembed.cli.invert import EngineName
 if TYPE_CHECKING:
     from unembed.evaluation import Subject
     from unembed.evaluation.section import Section
-    from unembed.progress import OnProgress
+    from unembed.progress import Tell
     from unembed.store import Store
 
 
@@ -184,7 +184,7 @@ def _open_store(folder: Path) -> "Store":
 
 
 @contextmanager
-def show_progress() -> "Iterator[OnProgress]":
+def show_progress() -> "Iterator[Tell]":
     """Yield what shows progress: a bar that begins anew with each thing done, or a line each where no one watches."""
     from unembed.progress import make_progress
 

@@ -41,7 +41,6 @@ def words(
     from unembed.audit import WordReader
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.connectors import open_vectors
-    from unembed.connectors.source import show_id
     from unembed.errors import VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
@@ -67,7 +66,7 @@ def words(
             if as_json:
                 write_json_lines({"id": name, "words": said} for name, said in rows)
             else:
-                write_lines(f"{show_id(name)}\t{' '.join(said)}" for name, said in rows)
+                write_lines(f"{name}\t{' '.join(said)}" for name, said in rows)
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
     places = list(reader.places.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()

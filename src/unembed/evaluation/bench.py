@@ -10,7 +10,7 @@ from unembed.evaluation.examiner import Examiner, Scores
 from unembed.evaluation.recover import BATCH_SIZE, Recovered, recover
 from unembed.evaluation.table import Fact, Mode, Row
 from unembed.inverter import Inverter
-from unembed.progress import OnProgress
+from unembed.progress import Tell
 
 TIMED_TEXTS = 5
 TIMED_SEARCHES = 2
@@ -41,9 +41,7 @@ class Outcome:
 class Bench:
     """Runs one inverter over an examiner's vectors, each way of decoding once."""
 
-    def __init__(
-        self, subject: Subject, examiner: Examiner, *, guided_limit: int, label: str, tell: OnProgress
-    ) -> None:
+    def __init__(self, subject: Subject, examiner: Examiner, *, guided_limit: int, label: str, tell: Tell) -> None:
         self.subject = subject
         self.examiner = examiner
         self._guided_limit = guided_limit

@@ -13,7 +13,7 @@ from unembed.evaluation.examiner import PERPLEXITY_TEXTS
 from unembed.evaluation.perplexity import MODEL, REMEDY, LanguageModel
 from unembed.evaluation.section import Seconds, Section, SectionMaker, Settings, model_facts
 from unembed.evaluation.table import Fact
-from unembed.progress import OnProgress
+from unembed.progress import Tell
 from unembed.store import Store
 
 Timing = dict[str, Seconds]
@@ -43,7 +43,7 @@ def evaluate(
     store: Store | None = None,
     milestones: Sequence[Subject] = (),
     language_model: LanguageModel | None = None,
-    tell: OnProgress = lambda label, done, total: None,
+    tell: Tell = lambda label, done, total: None,
 ) -> tuple[Report, Timing]:
     """Measure inverters on texts.
 

@@ -20,7 +20,7 @@ from unembed.evaluation.recover import Recovered
 from unembed.evaluation.table import Fact, Mode, Row, Table
 from unembed.evaluation.texts import Protocol, choose_references
 from unembed.measures import token_hits
-from unembed.progress import OnProgress
+from unembed.progress import Tell
 from unembed.store import Store
 
 REMASK_SHARES = (0.0, 0.05, 0.1, 0.2)
@@ -87,7 +87,7 @@ class SectionMaker:
         protocol: Protocol,
         settings: Settings,
         language_model: LanguageModel | None,
-        tell: OnProgress,
+        tell: Tell,
     ) -> None:
         self.name = re.sub(r"[^\w-]+", "-", f"{texts_name.removesuffix('.txt')}-{protocol}")
         self.texts_name = texts_name

@@ -95,11 +95,11 @@ def _sentence(mode: Mode) -> str:
 
 def worst_examples(modes: list[Mode]) -> list[tuple[Mode, Example]]:
     """Return the vectors that give away most, each with the attacker who got most out of it."""
-    found: dict[int, tuple[Mode, Example]] = {}
+    found: dict[object, tuple[Mode, Example]] = {}
     for mode in modes:
         for example in mode.examples:
-            if example.number not in found or found[example.number][1].token_f1 < example.token_f1:
-                found[example.number] = (mode, example)
+            if example.id not in found or found[example.id][1].token_f1 < example.token_f1:
+                found[example.id] = (mode, example)
     ranked = sorted(found.values(), key=lambda one: -one[1].token_f1)
     return ranked[: max(len(mode.examples) for mode in modes)]
 
