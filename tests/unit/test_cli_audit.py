@@ -24,7 +24,7 @@ def vectors(fake_encoder):
 @pytest.fixture
 def with_encoder(fake_encoder, monkeypatch):
     """Lets the command find the encoder, which no name can load."""
-    monkeypatch.setattr("unembed.encoders.load_encoder", lambda *arguments, **options: fake_encoder)
+    monkeypatch.setattr("unembed.encoders.loading.load_encoder", lambda *arguments, **options: fake_encoder)
 
 
 class Page(HTMLParser):

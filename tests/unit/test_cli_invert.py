@@ -23,7 +23,7 @@ def asked(monkeypatch, fake_encoder):
         questions.append({"name": name} | options)
         return fake_encoder
 
-    monkeypatch.setattr("unembed.encoders.load_encoder", load)
+    monkeypatch.setattr("unembed.encoders.loading.load_encoder", load)
     return questions
 
 

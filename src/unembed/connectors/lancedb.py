@@ -63,8 +63,8 @@ def _encoder(metadata: dict[bytes, bytes], column: str) -> str | None:
         functions = json.loads(metadata.get(b"embedding_functions", b"[]"))
     except ValueError:
         return None
-    for function in functions:
-        if function.get("vector_column", column) == column:
+    for function in functions if isinstance(functions, list) else []:
+        if isinstance(function, dict) and function.get("vector_column", column) == column:
             name = (function.get("model") or {}).get("name") or function.get("name")
             return str(name) if name else None
     return None
