@@ -86,7 +86,7 @@ def plain_logits(model: ConditionalMDLM, vectors: Tensor, canvas: Tensor, time: 
     logits = F.linear(denoiser.features(hidden), denoiser.tied_weight(), denoiser.bias())
     prior = model.prior_scale * model.readout(vectors)
     shown = canvas < model.vocabulary.size
-    if model.config.readout.kind != "none":
+    if model.readout.gives_prior:
         standing = canvas.masked_fill(~shown, 0)
         prior = prior.scatter_add(1, standing, -model.prior_damping * model.readout.repetition[standing] * shown)
     return torch.add(logits, prior[:, None])
@@ -155,8 +155,8 @@ def random_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSche
     """Make a model of the real shape with random weights, and vectors of texts that fill its canvas."""
     torch.manual_seed(0)
     vocabulary = CanvasVocabulary(2_000 if options.quick else 30_522)
-    config = minilm_recipe(quick=options.quick).model.model_copy(
-        update={"embedding_dim": 384, "vocabulary_size": vocabulary.size, "canvas_length": CANVAS_LENGTH}
+    config = minilm_recipe(quick=options.quick).model.resolve(
+        embedding_dim=384, vocabulary_size=vocabulary.size, canvas_length=CANVAS_LENGTH
     )
     model = ConditionalMDLM(config, vocabulary).eval()
     rows = Rows(torch.randn(options.count, 384), torch.full((options.count,), CANVAS_LENGTH))
@@ -167,7 +167,7 @@ def real_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSchedu
     """Load an inverter, and embed texts that fill its canvas."""
     inverter = Inverter.from_pretrained(options.model, device="cpu")
     config = inverter.info.model
-    length = config.canvas_length or 0
+    length = config.canvas_length
     references = choose_references(
         read_texts(options.texts), inverter.tokenizer, protocol="canvas", canvas_length=length, limit=options.count
     )

@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +15,7 @@ from unembed.checkpoint import (
     DEFAULT,
     Checkpoint,
     CheckpointInfo,
-    Precision,
+    WeightPrecision,
     fetch_checkpoint,
     load_checkpoint,
     push_checkpoint,
@@ -26,6 +26,7 @@ from unembed.decoding import Step, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
+from unembed.model.packing import TABLES
 from unembed.store.fingerprint import doubtful_lengths
 
 if TYPE_CHECKING:
@@ -114,12 +115,15 @@ class Inverter:
             device = "cpu"
         return cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner).to(device)
 
-    def save_pretrained(self, folder: str | Path, precision: Precision = "float32") -> None:
+    def save_pretrained(
+        self, folder: str | Path, precision: WeightPrecision = "float32", in_8_bits: Collection[str] = TABLES
+    ) -> None:
         """Write ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card.
 
-        ``precision="compact"`` stores float16, and the tables with a row per token in 8 bits; loading gives float32.
+        ``precision="compact"`` stores float16, and in 8 bits the matrices that ``in_8_bits`` names: by default the
+        tables with a row per token, ``("*",)`` for all matrices. Loading gives float32.
         """
-        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision)
+        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision, in_8_bits)
 
     def push_to_hub(
         self, name: str, *, private: bool = False, token: str | None = None, message: str = "Upload an inverter"
@@ -217,7 +221,7 @@ class Inverter:
                     f"Pass encoder=load_encoder({self.info.encoder.name!r}), or choose a blind strategy.",
                 )
             self.check_encoder(encoder)
-            oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length or 0)
+            oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
         return decode(
             self.engine,
             self.noise,
@@ -236,10 +240,8 @@ class Inverter:
 
         Takes one product per vector, so a million vectors are read in minutes.
         """
-        if self.info.model.readout.kind == "none":
-            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
         vectors = torch.from_numpy(check_vectors(embeddings, self.info)).to(self.device)
-        found = self.model.readout(vectors)[:, : self.info.vocabulary.size]
+        found = self.model.readout.word_log_probabilities(vectors)
         found[:, list(self.info.special_ids)] = -torch.inf
         best = found.topk(min(top, found.shape[1]))
         return [
@@ -345,7 +347,7 @@ def check_lengths(lengths: Sequence[int], count: int, info: CheckpointInfo) -> S
     """Refuse lengths that do not fit the vectors or the canvas."""
     if info.model.canvas == "fixed":
         raise ConfigError("This inverter finds the length itself: it has a fixed canvas.", "Leave out the lengths.")
-    longest = info.model.canvas_length or 0
+    longest = info.model.canvas_length
     if len(lengths) != count or not all(1 <= length <= longest for length in lengths):
         raise ConfigError(
             f"Expected {count} lengths from 1 to {longest}, got {len(lengths)}: {list(lengths[:5])}.",

@@ -229,7 +229,7 @@ def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "E
 def _checked(length: int | None, inverter: "Inverter") -> int | None:
     from unembed.errors import ConfigError
 
-    longest = inverter.info.model.canvas_length or 0
+    longest = inverter.info.model.canvas_length
     if length is not None and length > longest:
         raise ConfigError(f"--length {length} is more than the {longest} tokens of this inverter.", "Give less.")
     return length

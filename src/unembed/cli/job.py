@@ -61,7 +61,7 @@ class Job:
     def embed(self, texts: list[str]) -> Iterator[Batch]:
         """Make vectors of texts, of which more than a canvas holds is cut off."""
         assert self.encoder is not None
-        longest = self.inverter.info.model.canvas_length or 0
+        longest = self.inverter.info.model.canvas_length
         trips = [fit_text(text, self.inverter.tokenizer, longest) for text in texts]
         yield Batch(self.encoder.encode([trip.embedded for trip in trips]), trips)
 

@@ -108,7 +108,7 @@ def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Ten
         return options.candidates
     if lengths is not None or engine.config.canvas == "fixed":
         return 1
-    return min(options.candidates, engine.config.canvas_length or 1)
+    return min(options.candidates, engine.config.canvas_length)
 
 
 def _lengths(
@@ -116,7 +116,7 @@ def _lengths(
 ) -> tuple[Tensor, Tensor]:
     """Return the length of each hypothesis and its log-probability, both (n, count): the likeliest lengths first."""
     if engine.config.canvas == "fixed":
-        given = torch.full((len(embeddings),), engine.config.canvas_length or 0)
+        given = torch.full((len(embeddings),), engine.config.canvas_length)
     if given is not None:
         wanted = given.to(embeddings.device)[:, None].expand(-1, count)
         return wanted, torch.zeros(wanted.shape, device=embeddings.device)

@@ -60,7 +60,7 @@ class Proposer:
         self._targets = targets.float().cpu().numpy()
         self._device = targets.device
         self._mask = engine.vocabulary.mask
-        self._longest = engine.config.canvas_length or 0
+        self._longest = engine.config.canvas_length
 
     def expand(self, searches: Mapping[int, Search], *, propose: bool = True) -> None:
         """Give every hypothesis in the beams its confidences and its proposals, unless it has them.
