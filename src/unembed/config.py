@@ -31,13 +31,13 @@ T = TypeVar("T", bound=_Section)
 
 
 class EncoderConfig(_Section):
-    """Which encoder made the vectors, and how it was asked."""
+    """Which encoder made the vectors, and with which prompt."""
 
     name: str = "all-MiniLM-L6-v2"
     revision: str | None = None
-    """None: whichever revision the store was made with."""
+    """None: the revision that the store was made with."""
     prompt: str | None = None
-    """None: whichever prompt the store was made with."""
+    """None: the prompt that the store was made with."""
 
 
 class DataConfig(_Section):
@@ -211,7 +211,7 @@ class TrainingConfig(_Section):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
     betas: tuple[Share, Share] = (0.9, 0.98)
     schedule: Literal["cosine", "wsd"] = "cosine"
-    """``wsd``: warm up, stay, decay over the last ``decay_share``: a longer run can go on from the stable part."""
+    """``wsd``: warm up, stay constant, decay over the last ``decay_share``. A longer run continues the constant part."""
     warmup_steps: Count = 200
     decay_share: Share = 0.2
     final_learning_rate_share: Share = 0.05
@@ -257,7 +257,7 @@ class GuidedConfig(_Section):
     candidates: Positive = 6
     """First hypotheses per vector: the likeliest lengths that lie apart."""
     beam: Positive = 2
-    """Hypotheses that a round goes on from."""
+    """Hypotheses that each round starts from."""
     proposals: Positive = 64
     """Changed hypotheses that a round embeds, per vector."""
     rounds: Count = 20
@@ -270,7 +270,7 @@ class GuidedConfig(_Section):
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.02
-    """What a nat per token of the denoiser's own likelihood is worth in cosine, among hypotheses to go on from."""
+    """Weight of the denoiser's log-likelihood (nats per token) beside the cosine, when hypotheses are ranked."""
 
 
 class DecodingConfig(_Section):
@@ -282,20 +282,20 @@ class DecodingConfig(_Section):
     candidates: Positive = 1
     """Hypotheses per vector: its likeliest lengths, and in sampling strategies other draws. The best is kept."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
-    """Strength of classifier-free guidance; a second pass for each when above 0."""
+    """Strength of classifier-free guidance. Above 0, every pass is run twice."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
-    """Of the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
+    """For the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
     top_k: Count = 0
     """Sample among so many likeliest tokens; 0 for all."""
     seed: Count = 0
     remask_share: Share = 0.05
-    """Of the revealed positions, the share that ``euler-remask`` masks again after each pass."""
+    """Share of the revealed positions that ``euler-remask`` masks again after each pass."""
     remask_threshold: Share | None = None
-    """If given, ``euler-remask`` instead masks again whatever is less probable than this."""
+    """If given, ``euler-remask`` masks the tokens again that are less probable than this, instead of a share."""
     refine_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.3
-    """Of the positions, the least confident share that the second stage of ``two-stage`` decodes again."""
+    """Share of the positions, the least confident ones, that the second stage of ``two-stage`` decodes again."""
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
-    """What ``adaptive`` may lose per pass by revealing positions together, in nats."""
+    """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
 
 

@@ -255,22 +255,27 @@ def test_metrics_hold_one_line_per_step_after_a_kill_between_saves(recipe, tmp_p
     assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
 
 
-def test_the_validation_elbo_is_the_bound_whatever_training_weighs(recipe):
+def test_the_validation_elbo_is_the_bound_whatever_training_weighs(recipe, monkeypatch):
     """A model that guesses uniformly has the entropy of uniform guessing under every schedule and canvas."""
     from unembed.model import NoiseSchedule
     from unembed.store import Store
     from unembed.training.validation import Validation, validation_rows
 
     for noise in ({}, {"schedule": "loglinear", "weight": "paper"}, {"full_mask_share": 0.5}):
-        for canvas, tolerance in (("exact", 1e-4), ("fixed", 0.15)):  # masks may fall on padding, which does not count
+        # On a fixed canvas masks may fall on padding, which does not count: the mean over draws is the bound.
+        for canvas, draws, tolerance in (("exact", 1, 1e-4), ("fixed", 30, 0.03)):
             made = recipe(noise=noise, model={"canvas": canvas, "readout": {"kind": "none"}})
             store = Store(made.data.store / "train")
             model = build_for_store(made.model, store.manifest).eval()
             for parameter in model.denoiser.parameters():
                 parameter.data.zero_()
             measure = Validation(store, validation_rows(store, 48), NoiseSchedule(made.noise), made.training)
+            elbos = []
+            for seed in range(draws):
+                monkeypatch.setattr("unembed.training.validation._SEED", seed)
+                elbos.append(measure(model)["elbo"])
             choices = model.denoiser.outputs - len(model.vocabulary.special)
-            assert measure(model)["elbo"] == pytest.approx(torch.tensor(choices).log().item(), rel=tolerance)
+            assert np.mean(elbos) == pytest.approx(np.log(choices), rel=tolerance)
 
 
 def test_two_runs_do_not_share_a_folder(recipe):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 INFO_FILE = "onnx.json"
-# Its kernel takes longer than the two that it stands for.
+# The fused kernel takes longer than the two that it replaces.
 _SLOWER_FUSED = "SkipLayerNormFusion"
 
 

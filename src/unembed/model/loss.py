@@ -41,7 +41,7 @@ class Objective:
     def __init__(self, noise: NoiseSchedule, training: TrainingConfig, token_counts: Tensor) -> None:
         self.noise = noise
         self.training = training
-        # The frequent tokens are always in the sampled softmax; the others stand in for one another.
+        # The frequent tokens are always in the sampled softmax. Of the others, a random few stand for all.
         self._frequent = most_frequent(token_counts, training.frequent_tokens)
         self._outputs = len(token_counts)
 

@@ -32,9 +32,9 @@ class Fingerprint(BaseModel):
     """Mean length of the vectors as the encoder gives them."""
     norm_spread: float
     mean: tuple[float, ...]
-    """Of each number of the vectors scaled to length one."""
+    """Mean of each component of the vectors scaled to length one."""
     spread: tuple[float, ...]
-    """Standard deviation of the same."""
+    """Standard deviation of each component."""
 
     @classmethod
     def of(cls, parts: Iterable[np.ndarray]) -> "Fingerprint | None":
