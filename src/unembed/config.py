@@ -211,7 +211,7 @@ class TrainingConfig(_Section):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
     betas: tuple[Share, Share] = (0.9, 0.98)
     schedule: Literal["cosine", "wsd"] = "cosine"
-    """``wsd``: warm up, stay constant, decay over the last ``decay_share``. A longer run continues the constant part."""
+    """``wsd``: warm up, stay constant, decay over the last ``decay_share``. A longer run extends the constant part."""
     warmup_steps: Count = 200
     decay_share: Share = 0.2
     final_learning_rate_share: Share = 0.05
