@@ -38,13 +38,13 @@ def reduce_vocabulary(tokenizer: Tokenizer, counts: np.ndarray, size: int) -> To
     state = json.loads(tokenizer.to_str())
     model = state["model"]
     if model["type"] not in ("BPE", "Unigram", "WordPiece"):
-        raise ConfigError(f"A tokenizer of type {model['type']} cannot be reduced.", "Leave out vocabulary.")
+        raise ConfigError(f"A tokenizer of type {model['type']} cannot be reduced.", "Leave out `vocabulary`.")
     pieces = _pieces(model)
     kept = _indispensable(model, pieces, counts)
     if len(kept) > size:
         raise ConfigError(
             f"A vocabulary of {size:,} does not even hold the {len(kept):,} single characters.",
-            "Give a larger vocabulary.",
+            "Give a larger `vocabulary`.",
         )
     parents = _parents(model)
     special = set(CanvasVocabulary.of(tokenizer).special)

@@ -23,7 +23,7 @@ def fetch_checkpoint(
     if name == DEFAULT:
         if not _PACKAGED.is_dir():
             raise CheckpointError(
-                "This copy of unembed came without its inverter.", "Install it again, or give another model."
+                "This copy of unembed came without its inverter.", "Install it again, or name another `model`."
             )
         return _PACKAGED
     if Path(name).exists():

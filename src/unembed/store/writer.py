@@ -49,7 +49,7 @@ def embed_texts(
     with locked_folder(folder) as free:
         if not free:
             raise StoreError(
-                f"Another process is filling the store in {folder}.", "Wait for it, or give another output."
+                f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
         tokenizer = tokenizer or encoder.tokenizer
         wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
@@ -108,7 +108,7 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
     if differences := stored.differences(wanted):
         raise StoreError(
             f"{folder} was begun with something else: {'; '.join(differences)}.",
-            "Give another output, or remove the folder to begin anew.",
+            "Give another `output`, or remove the folder to begin anew.",
         )
     if not _holds_tokenizer(folder / TOKENIZER_FILE, stored.tokenizer_hash):
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())

@@ -109,10 +109,12 @@ def check_run(recipe: Recipe, *, resume: bool) -> None:
     folder: Path = recipe.training.output
     if not has_state(folder):
         if resume:
-            raise TrainingError(f"There is nothing to resume in {folder}.", "Leave out resume.")
+            raise TrainingError(f"There is nothing to resume in {folder}.", "Run without `resume`.")
         return
     if not resume:
-        raise TrainingError(f"{folder} holds a run already.", "Go on with resume, or give another training.output.")
+        raise TrainingError(
+            f"{folder} holds a run already.", "Go on with `resume=True`, or give another training.output."
+        )
     before, now = map(_what_must_stay, (load_recipe(folder / "recipe.yaml"), recipe))
     differing = [key for key in now if before[key] != now[key]]
     if differing:
