@@ -44,7 +44,10 @@ class Inversion:
     """What was read out of one vector."""
 
     text: str
+    ids: list[int]
+    """The text's tokens, as the inverter's tokenizer numbers them."""
     tokens: list[str]
+    """The same tokens by name."""
     confidences: list[float]
     """Probability of each token when it was revealed."""
     strategy: str
@@ -291,19 +294,19 @@ class Inverter:
 
     def read(self, step: Step, options: DecodingConfig) -> dict[int, Inversion]:
         """Return the inversions of the vectors that a step finishes, by row."""
-        found = {}
-        for place in step.final.nonzero()[:, 0].tolist():
-            ids = self.info.vocabulary.text_ids(step.canvas[place].tolist())
-            found[int(step.rows[place])] = Inversion(
-                text=self.tokenizer.decode(ids),
-                tokens=[self.tokenizer.id_to_token(token) or "" for token in ids],
-                confidences=step.confidence[place, : len(ids)].tolist(),
+        return {
+            text.row: Inversion(
+                text=self.tokenizer.decode(text.ids),
+                ids=text.ids,
+                tokens=[self.tokenizer.id_to_token(token) or "" for token in text.ids],
+                confidences=text.confidences,
                 strategy=options.strategy,
-                passes=int(step.passes[place]),
-                score=float(step.score[place]),
-                encoder_calls=int(step.encoder_calls[place]),
+                passes=text.passes,
+                score=text.score,
+                encoder_calls=text.encoder_calls,
             )
-        return found
+            for text in step.finished(self.info.vocabulary)
+        }
 
 
 def make_options(options: DecodingConfig | None, changes: dict[str, Any]) -> DecodingConfig:

@@ -2,6 +2,6 @@
 
 from unembed.decoding.decode import decode
 from unembed.decoding.oracle import Oracle, TextOracle
-from unembed.decoding.step import Step
+from unembed.decoding.step import DecodedText, Step
 
-__all__ = ["Oracle", "Step", "TextOracle", "decode"]
+__all__ = ["DecodedText", "Oracle", "Step", "TextOracle", "decode"]
