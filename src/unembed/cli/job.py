@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unembed.canvas import RoundTrip, fit_text
+from unembed.canvas import RoundTrip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,9 +59,8 @@ class Job:
     def embed(self, texts: list[str]) -> Iterator[Batch]:
         """Make vectors of texts, of which more than a canvas holds is cut off."""
         assert self.encoder is not None
-        longest = self.inverter.info.model.canvas_length or 0
-        trips = [fit_text(text, self.inverter.tokenizer, longest) for text in texts]
-        yield Batch(self.encoder.encode([trip.embedded for trip in trips]), trips)
+        trips, vectors = self.inverter.round_trip(texts, self.encoder)
+        yield Batch(vectors, trips)
 
     def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
         """Invert batches; each result comes as soon as it and those before it are there."""
