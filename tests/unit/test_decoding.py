@@ -327,6 +327,7 @@ def test_more_candidates_never_give_a_worse_score(build_model, stir):
         assert (scores[1] >= scores[0] - 1e-6).all()
 
 
+@torch.no_grad()
 def test_the_score_is_the_mean_log_probability_of_the_tokens_and_that_of_the_length_per_token(build_model, stir):
     model = stir(build_model())
     lengths = model.length_logits(vectors(2)).log_softmax(-1)
