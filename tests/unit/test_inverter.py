@@ -80,9 +80,9 @@ def test_a_loaded_inverter_is_laid_out_for_decoding(tiny_checkpoint):
 
 def test_the_readout_alone_names_words_in_order_of_their_probability(make_inverter):
     for kind in ("linear", "mlp"):
-        found = make_inverter(readout=kind).words(vectors(3), top=5)
-        assert [len(words) for words in found] == [5, 5, 5]
-        for words in found:
+        named = make_inverter(readout=kind).words(vectors(3), top=5)
+        assert [len(words) for words in named] == [5, 5, 5]
+        for words in named:
             shares = [share for _, share in words]
             assert shares == sorted(shares, reverse=True)
             assert not {"[PAD]", "[UNK]"} & {word for word, _ in words}
