@@ -302,7 +302,7 @@ def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None
         heading = _heading(one.trips[0]) if one.trips else [("vector", Text(str(number)))]
         with Animation(console, job.painter, heading) as animation:
             for result in job.run([one], animation.show):
-                text = job.painter.canvas(result.ids, result.inversion.confidences)
+                text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
 
 

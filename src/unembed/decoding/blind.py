@@ -51,12 +51,12 @@ def decode_blind(
             yield step
             continue
         yield replace(step, final=torch.zeros_like(step.final))
-        for place in step.final.nonzero()[:, 0].tolist():
-            row = int(step.rows[place])
+        for index in step.final.nonzero()[:, 0].tolist():
+            row = int(step.rows[index])
             ended = waiting.setdefault(row, [])
-            ended.append(one_row(step, place))
+            ended.append(step.only(index))
             if len(ended) == count:
-                best = max(waiting.pop(row), key=lambda one: float(one.score))
+                best = max(waiting.pop(row), key=lambda hypothesis: float(hypothesis.score))
                 yield replace(best, changed=torch.zeros_like(best.changed))
 
 
@@ -94,12 +94,6 @@ def decode_hypotheses(
                     length_score=scores.flatten()[chosen],
                 )
             )
-
-
-def one_row(step: Step, place: int) -> Step:
-    """Return the part of a step that is about one of its rows."""
-    part = slice(place, place + 1)
-    return Step(**{name: value[part] for name, value in vars(step).items()})
 
 
 def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Tensor | None) -> int:
