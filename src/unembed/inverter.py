@@ -268,7 +268,7 @@ class Inverter:
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
             )
         self.check_encoder(encoder)
-        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length or 0)
+        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
 
     @torch.no_grad()
     def words(
@@ -297,7 +297,7 @@ class Inverter:
     def round_trip(self, texts: Sequence[str], encoder: "Encoder") -> tuple[list[RoundTrip], np.ndarray]:
         """Embed texts in order to read them back: what of each fits a canvas, and the vectors (n, d) of that part."""
         self.check_encoder(encoder)
-        longest = self.info.model.canvas_length or 0
+        longest = self.info.model.canvas_length
         trips = [fit_text(well_formed(text), self.tokenizer, longest) for text in texts]
         return trips, encoder.encode([trip.embedded for trip in trips])
 
