@@ -69,11 +69,10 @@ def serve_plainly(model: str, port: int) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from unembed.encoders import load_described_encoder
     from unembed.inverter import Inverter
 
     inverter = Inverter.from_pretrained(model, device="cpu")
-    encoder = load_described_encoder(inverter.info.encoder, device="cpu")
+    encoder = inverter.load_encoder(device="cpu")
     app = FastAPI()
 
     @app.post("/api/invert")
@@ -184,13 +183,11 @@ def make_model(folder: Path, *, quick: bool) -> None:
 
     encoder = load_encoder(device="cpu")
     vocabulary = CanvasVocabulary.of(known_tokenizer(encoder))
-    shape = {
-        "embedding_dim": encoder.description.dim,
-        "vocabulary_size": vocabulary.size,
-        "canvas_length": CANVAS_LENGTH,
-    }
+    config = minilm_recipe(quick=quick).model.resolve(
+        embedding_dim=encoder.description.dim, vocabulary_size=vocabulary.size, canvas_length=CANVAS_LENGTH
+    )
     torch.manual_seed(0)
-    model = ConditionalMDLM(minilm_recipe(quick=quick).model.model_copy(update=shape), vocabulary)
+    model = ConditionalMDLM(config, vocabulary)
     info = CheckpointInfo(
         encoder=encoder.description,
         model=model.config,
