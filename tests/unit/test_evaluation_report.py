@@ -7,11 +7,12 @@ import pytest
 
 from unembed.config import DecodingConfig
 from unembed.errors import ConfigError
-from unembed.evaluation import Settings, Subject, bench, evaluate, read_passes, to_json, write_report
+from unembed.evaluation import EvaluationSettings, Subject, bench, evaluate, read_passes, to_json, write_report
 from unembed.evaluation.bench import describe
-from unembed.evaluation.section import choose_examples
-from unembed.evaluation.tables import to_rows
+from unembed.evaluation.examples import choose_examples
+from unembed.evaluation.markdown import to_rows
 from unembed.inverter import Inverter
+from unembed.measures import MEASURES
 from unembed.model import ConditionalMDLM
 from unembed.store import Store
 
@@ -44,7 +45,7 @@ def measure(subject):
     """Measures four texts, two of them with the encoder."""
 
     def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=20, **parts):
-        settings = Settings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
+        settings = EvaluationSettings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
         return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
 
     return measure
@@ -75,7 +76,7 @@ def rows_of(report, key):
 
 
 def test_there_is_a_section_per_file_and_protocol(subject):
-    settings = Settings(("confidence",), ("canvas", "natural"), limit=3, resamples=20)
+    settings = EvaluationSettings(("confidence",), ("canvas", "natural"), limit=3, resamples=20)
     report, timing = evaluate([subject], {"a.txt": TEXTS, "b.jsonl": TEXTS[::-1]}, settings)
     names = ["a-canvas", "a-natural", "b-jsonl-canvas", "b-jsonl-natural"]
     assert [section.name for section in report.sections] == list(timing) == names
@@ -112,9 +113,10 @@ def test_strategies_stand_beside_the_baselines_and_say_what_they_saw(whole):
         "unconditional model (confidence)": ("baseline", 4),
         "nearest neighbour in the store": ("baseline", 4),
     }
-    measures = {"token_accuracy", "token_f1", "exact_match", "rouge_l", "bleu", "cosine"}
-    assert all(set(row.figures) == measures for row in rows.values())
-    assert all(one.low <= one.value <= one.high for row in rows.values() for one in row.figures.values())
+    names = {measure.name for measure in MEASURES}
+    assert all(row.figures.keys() == names for row in rows.values())
+    figures = [figure for row in rows.values() for figure in row.figures.values()]
+    assert all(figure.low <= figure.value <= figure.high for figure in figures)
 
 
 def test_teacher_forced_accuracy_has_a_table_and_a_name_of_its_own(whole):
@@ -234,7 +236,9 @@ def test_the_same_seed_gives_the_same_bytes_and_times_are_kept_apart(whole, meas
 
 def test_another_seed_gives_another_report(subject):
     reports = [
-        to_json(evaluate([subject], {"t": TEXTS}, Settings(("euler",), ("natural",), seed=seed, resamples=9))[0])
+        to_json(
+            evaluate([subject], {"t": TEXTS}, EvaluationSettings(("euler",), ("natural",), seed=seed, resamples=9))[0]
+        )
         for seed in (0, 1)
     ]
     assert reports[0]["sections"][0]["tables"][1] != reports[1]["sections"][0]["tables"][1]
@@ -299,8 +303,8 @@ def test_an_inverter_with_a_fixed_canvas_is_measured_too(measure, subject, tmp_p
 def test_progress_is_told_until_all_texts_are_done(measure):
     heard = {}
 
-    def tell(label, done, total):
+    def on_progress(label, done, total):
         heard[label] = (heard.get(label, (0, 0))[0] + done, total)
 
-    measure(tell=tell)
+    measure(on_progress=on_progress)
     assert heard["texts-natural, mine: confidence"] == (4, 4)

@@ -50,9 +50,9 @@ def recover(
     encoder: Encoder,
     lengths: Sequence[int] | None = None,
     batch_size: int = BATCH_SIZE,
-    tell: Callable[[int], None] = lambda done: None,
+    on_finished: Callable[[int], None] = lambda count: None,
 ) -> Recovered:
-    """Invert every vector; ``tell`` hears how many more are finished.
+    """Invert every vector.
 
     Args:
         inverter: what inverts.
@@ -61,7 +61,7 @@ def recover(
         encoder: for ``guided``; blind strategies never see it.
         lengths: of the texts, where the protocol makes them known.
         batch_size: hypotheses decoded together.
-        tell: called after each step.
+        on_finished: told after each step how many more vectors are finished.
     """
     guided = options.strategy == "guided"
     ids: list[list[int]] = [[] for _ in vectors]
@@ -73,16 +73,16 @@ def recover(
     ):
         if guided:
             _add_waypoints(ways, step, inverter)
-        places = step.final.nonzero()[:, 0].tolist()
-        for place in places:
-            row = int(step.rows[place])
-            ids[row] = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-            passes[row], calls[row] = int(step.passes[place]), int(step.encoder_calls[place])
-        tell(len(places))
+        final = step.final.nonzero()[:, 0].tolist()
+        for index in final:
+            row = int(step.rows[index])
+            ids[row] = inverter.info.vocabulary.text_ids(step.canvas[index].tolist())
+            passes[row], calls[row] = int(step.passes[index]), int(step.encoder_calls[index])
+        on_finished(len(final))
     return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)
 
 
 def _add_waypoints(ways: list[list[Waypoint]], step: Step, inverter: Inverter) -> None:
-    for place in (step.mask_rate == 0.0).nonzero()[:, 0].tolist():
-        ids = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-        ways[int(step.rows[place])].append(Waypoint(int(step.encoder_calls[place]), float(step.score[place]), ids))
+    for index in (step.mask_rate == 0.0).nonzero()[:, 0].tolist():
+        ids = inverter.info.vocabulary.text_ids(step.canvas[index].tolist())
+        ways[int(step.rows[index])].append(Waypoint(int(step.encoder_calls[index]), float(step.score[index]), ids))
