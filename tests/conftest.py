@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from stores import running_postgres
 from unembed.cli import main
@@ -104,6 +104,44 @@ def tiny_tokenizer() -> Tokenizer:
     return tokenizer
 
 
+TOKENIZERS = ("WordPiece", "BPE", "Unigram")
+"""The families that encoders' tokenizers come from; each marks the beginnings of words in its own way."""
+
+
+@pytest.fixture(scope="session")
+def build_tokenizer(tiny_tokenizer: Tokenizer):
+    """Makes a tokenizer of a family that knows the words above, and spells any other word in smaller pieces."""
+
+    def build(family: str) -> Tokenizer:
+        texts = [*TRAIN, *VALIDATION]
+        if family == "WordPiece":
+            return tiny_tokenizer
+        if family == "BPE":
+            tokenizer = Tokenizer(models.BPE())
+            tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tokenizer.decoder = decoders.ByteLevel()
+            alphabet = pre_tokenizers.ByteLevel.alphabet()
+            tokenizer.train_from_iterator(texts, trainers.BpeTrainer(initial_alphabet=alphabet, show_progress=False))
+        else:
+            words = sorted({word.strip(".,") for text in texts for word in text.split()})
+            letters = [*string.ascii_letters, *string.digits, *string.punctuation]
+            pieces = [("<unk>", 0.0), ("▁", -9.0), *((f"▁{word}", -6.0) for word in words)]
+            pieces += [(letter, -9.0) for letter in letters]
+            tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+            tokenizer.decoder = decoders.Metaspace()
+        tokenizer.add_special_tokens(["<unk>", "<pad>"])
+        return tokenizer
+
+    return build
+
+
+@pytest.fixture(params=TOKENIZERS)
+def any_tokenizer(request: pytest.FixtureRequest, build_tokenizer) -> Tokenizer:
+    """A tokenizer of each family in turn."""
+    return build_tokenizer(request.param)
+
+
 class FakeEncoder:
     """An Encoder without weights: each token has a fixed random vector, turned a little by its position."""
 
@@ -132,8 +170,8 @@ class FakeEncoder:
 
 @pytest.fixture(scope="session")
 def build_fake_encoder(tiny_tokenizer: Tokenizer):
-    """Makes encoders without weights, all alike."""
-    return lambda: FakeEncoder(tiny_tokenizer)
+    """Makes encoders without weights, all of one tokenizer alike."""
+    return lambda tokenizer=tiny_tokenizer: FakeEncoder(tokenizer)
 
 
 @pytest.fixture

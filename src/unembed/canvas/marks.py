@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer, decoders
 
 _BYTE_LEVEL, _METASPACE = "Ġ", "▁"
+_BYTES = decoders.ByteLevel()
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class SubwordMarks:
     def bare(self, piece: str) -> str:
         """Return what a piece says, without its mark."""
         if self.start == _BYTE_LEVEL:
-            piece = str(decoders.ByteLevel().decode([piece])).removeprefix(" ")
+            piece = str(_BYTES.decode([piece])).removeprefix(" ")
         return piece.removeprefix(self.start) if self.start else piece.removeprefix(self.continuation)
 
     def inside_text(self, word: str) -> str:

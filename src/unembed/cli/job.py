@@ -98,19 +98,11 @@ class Job:
             start += len(batch.vectors)
 
     def _compare(self, text: str, ids: list[int], trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
-        import numpy as np
-
-        from unembed.measures import exact_match, token_accuracy, token_f1
+        from unembed.measures import Forms, compare_one
 
         assert self.encoder is not None
-        again = self.encoder.encode([text])[0]
-        norms = np.linalg.norm(again) * np.linalg.norm(vector)
-        return {
-            "token_accuracy": token_accuracy(ids, trip.ids),
-            "token_f1": token_f1(ids, trip.ids),
-            "exact_match": exact_match(ids, trip.ids),
-            "cosine": float(again @ vector / max(norms, 1e-12)),
-        }
+        recovered = Forms([ids], [text], self.encoder.encode([text]))
+        return compare_one(recovered, Forms([trip.ids], [trip.embedded], vector[None]))
 
 
 def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:

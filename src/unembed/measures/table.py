@@ -38,12 +38,19 @@ class Measure:
     of_sums: Callable[[np.ndarray], np.ndarray] | None = None
     """From sums over texts (r, k) to figures (r,). None: the figure is the mean of the values."""
     format: Format = "share"
+    hit: bool = False
+    """Whether a single text has it or not, so that the mean is the share of texts that have it."""
     everyday: bool = False
     """Whether it is shown for every single text too: by ``unembed invert``, the server and the training log."""
 
     def show(self, value: float) -> str:
         """Write a value for people."""
         return percent(value) if self.format == "share" else self.show_plainly(value)
+
+    def say(self, value: float) -> str:
+        """Write the value of a single text with its label, as part of a sentence."""
+        shown = ("yes" if value else "no") if self.hit else self.show(value)
+        return f"{self.label[0].lower()}{self.label[1:]} {shown}"
 
     def show_plainly(self, value: float) -> str:
         """Write a value for a table of figures."""
@@ -76,6 +83,7 @@ MEASURES = (
         "Share of texts recovered without a single difference.",
         "ids",
         exact_match,
+        hit=True,
         everyday=True,
     ),
     Measure(
@@ -132,6 +140,7 @@ READABLE = Measure(
     "Share of vectors from which at least half of the words come back (token F1 of 50% or more).",
     "ids",
     readable,
+    hit=True,
 )
 """What the verdict of an audit goes by."""
 PERPLEXITY = Measure(
