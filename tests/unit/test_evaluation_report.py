@@ -1,6 +1,8 @@
 """The whole evaluation, with an inverter that has learnt nothing and an encoder without weights."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from unembed.config import DecodingConfig
 from unembed.errors import ConfigError
 from unembed.evaluation import EvaluationSettings, Subject, bench, evaluate, read_passes, to_json, write_report
 from unembed.evaluation.bench import describe
+from unembed.evaluation.comparisons import strategies
 from unembed.evaluation.examples import choose_examples
 from unembed.evaluation.markdown import to_rows
+from unembed.evaluation.setup import Setup
 from unembed.inverter import Inverter
 from unembed.measures import MEASURES
 from unembed.model import ConditionalMDLM
@@ -172,6 +176,22 @@ def test_blind_strategies_never_see_the_encoder(measure, subject, monkeypatch):
     assert {strategy for strategy, encoder in seen if encoder is not None} == {"guided"}
 
 
+def test_the_unconditional_row_is_decoded_without_the_vectors(make_inverter, fake_encoder):
+    inverter = make_inverter(readout="linear")
+    settings = EvaluationSettings(("confidence",), limit=4, resamples=20)
+    subject = Subject("stirred", inverter, fake_encoder)
+    setup = Setup([subject], "texts.txt", TEXTS, "canvas", settings, None, lambda label, done, total: None)
+    assert len(setup.references) == 4
+    with_vectors = setup.bench.outcome(setup.blind).recovered.ids
+    without = setup.bench.outcome(setup.blind, unconditional=True).recovered.ids
+    assert len({tuple(ids) for ids in with_vectors}) == 4, "every vector has a text of its own"
+    assert len({tuple(ids) for ids in without}) == 1, "without its vector, every text of one length is the same"
+    rows = {row.name: row for row in strategies(setup, None).rows}
+    scores = setup.bench.examiner.score(without)
+    assert rows["unconditional model (confidence)"].figures["cosine"] == scores.figures["cosine"]
+    assert rows["confidence"].figures["cosine"] != scores.figures["cosine"]
+
+
 @pytest.mark.parametrize(("protocol", "known"), [("canvas", True), ("natural", False)])
 def test_only_cutting_to_the_canvas_makes_the_length_known(measure, subject, monkeypatch, protocol, known):
     asked = []
@@ -308,3 +328,14 @@ def test_progress_is_told_until_all_texts_are_done(measure):
 
     measure(on_progress=on_progress)
     assert heard["texts-natural, mine: confidence"] == (4, 4)
+
+
+@pytest.mark.parametrize("package", ["evaluation", "audit", "report"])
+def test_importing_it_needs_none_of_what_only_training_drawing_or_bleu_need(package):
+    code = (
+        f"import sys, unembed.{package}\n"
+        "wrong = {'accelerate', 'datasets', 'matplotlib', 'sacrebleu'} & set(sys.modules)\n"
+        "sys.exit(f'imported {wrong}' if wrong else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
