@@ -89,12 +89,17 @@ the king walks home today.
 
 
 @pytest.fixture(scope="session")
-def tiny_tokenizer() -> Tokenizer:
+def tiny_words() -> set[str]:
+    """All words above."""
+    return {word.strip(".,") for text in [*TRAIN, *VALIDATION] for word in text.split()}
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tiny_words: set[str]) -> Tokenizer:
     """A lower-casing WordPiece of all words above, and of single letters, so that it can spell any other word."""
-    words = {word.strip(".,") for text in [*TRAIN, *VALIDATION] for word in text.split()}
     letters = [*string.ascii_lowercase, *string.digits]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *letters]
-    tokens += [f"##{letter}" for letter in letters] + sorted(words - set(letters))
+    tokens += [f"##{letter}" for letter in letters] + sorted(tiny_words - set(letters))
     tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -109,7 +114,7 @@ TOKENIZERS = ("WordPiece", "BPE", "Unigram")
 
 
 @pytest.fixture(scope="session")
-def build_tokenizer(tiny_tokenizer: Tokenizer):
+def build_tokenizer(tiny_tokenizer: Tokenizer, tiny_words: set[str]):
     """Makes a tokenizer of a family that knows the words above, and spells any other word in smaller pieces."""
 
     def build(family: str) -> Tokenizer:
@@ -123,10 +128,9 @@ def build_tokenizer(tiny_tokenizer: Tokenizer):
             alphabet = pre_tokenizers.ByteLevel.alphabet()
             tokenizer.train_from_iterator(texts, trainers.BpeTrainer(initial_alphabet=alphabet, show_progress=False))
         else:
-            words = sorted({word.strip(".,") for text in texts for word in text.split()})
             letters = [*string.ascii_letters, *string.digits, *string.punctuation]
-            pieces = [("<unk>", 0.0), ("▁", -9.0), *((f"▁{word}", -6.0) for word in words)]
-            pieces += [(letter, -9.0) for letter in letters]
+            pieces = [("<unk>", 0.0), ("▁", -9.0), *((f"▁{word}", -6.0) for word in sorted(tiny_words))]
+            pieces += [("ing", -9.0), *((letter, -9.0) for letter in letters)]
             tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
             tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
             tokenizer.decoder = decoders.Metaspace()

@@ -33,20 +33,25 @@ def test_a_linear_readout_names_the_words_that_its_texts_hold(build_reader, fake
     assert sum(right) >= 6
 
 
-def test_words_are_named_without_the_marks_of_any_tokenizer(build_reader, build_fake_encoder, any_tokenizer, tmp_path):
-    """Beginnings of words only: a piece inside a word is no word."""
-    encoder = build_fake_encoder(any_tokenizer)
+@pytest.fixture
+def any_inverter(build_reader, build_fake_encoder, any_tokenizer, tmp_path):
+    """An inverter with a tokenizer of each family in turn."""
     texts = ["the old man drinks tea", "a bird sings in the garden", "unbelievable gardens"] * 4
-    embed_texts(texts.__iter__, tmp_path / "store", encoder, canvas_length=40)
-    reader = WordReader(build_reader("linear", tmp_path / "store"), vocabulary=10_000, find=["garden"])
-    assert {"garden", "drinks"} <= set(reader.words)
-    assert all(word.isalpha() and word.isascii() for word in reader.words)
-    pieces = any_tokenizer.encode("the garden", add_special_tokens=False).ids[-1:]
-    assert any_tokenizer.decode(pieces).strip() == "garden"
-    column = reader.wanted["garden"]
-    alone = WordReader(build_reader("linear", tmp_path / "store"), vocabulary=10_000)
-    assert reader.words[column] == "garden"
-    assert sorted(reader.words) == sorted(alone.words), "the word to find is the piece that texts have, not another"
+    embed_texts(texts.__iter__, tmp_path / "store", build_fake_encoder(any_tokenizer), canvas_length=40)
+    return build_reader("linear", tmp_path / "store")
+
+
+def test_words_are_named_without_marks_and_pieces_inside_words_are_not(any_inverter, tiny_words):
+    words = WordReader(any_inverter, vocabulary=10_000).words
+    assert {"garden", "drinks"} <= set(words)
+    assert all(any(whole.startswith(word) for whole in tiny_words) for word in words)
+
+
+def test_a_word_to_find_is_the_piece_that_it_is_inside_a_text(any_inverter):
+    alone = WordReader(any_inverter, vocabulary=10_000, top=10_000)
+    finding = WordReader(any_inverter, vocabulary=10_000, top=10_000, find=["garden"])
+    assert finding.words == alone.words
+    assert (finding.read(VECTORS).indices == alone.read(VECTORS).indices).all()
 
 
 def test_vectors_in_several_blocks_give_the_same_words(inverter, monkeypatch):
