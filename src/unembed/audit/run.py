@@ -141,7 +141,7 @@ def audit(
         assumptions=runs.assumptions(identified.certain),
         command=command,
         shows_text=settings.show_text,
-        canvas_length=inverter.info.model.canvas_length or 0,
+        canvas_length=inverter.info.model.canvas_length,
     )
     attacker.finished.discard()
     return result
@@ -248,5 +248,5 @@ def _describe(inverter: Inverter) -> dict[str, str | int | float]:
         "encoder": info.encoder.name,
         "parameters": parameters,
         "training texts": info.training_rows,
-        "longest text (tokens)": info.model.canvas_length or 0,
+        "longest text (tokens)": info.model.canvas_length,
     }

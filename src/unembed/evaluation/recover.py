@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unembed.config import DecodingConfig
-from unembed.decoding import Step
 from unembed.encoders import Encoder
 from unembed.inverter import Inverter
 
@@ -63,7 +62,7 @@ def recover(
         batch_size: hypotheses decoded together.
         on_finished: told after each step how many more vectors are finished.
     """
-    guided = options.strategy == "guided"
+    guided, vocabulary = options.strategy == "guided", inverter.info.vocabulary
     ids: list[list[int]] = [[] for _ in vectors]
     passes, calls = [0] * len(vectors), [0] * len(vectors)
     ways: list[list[Waypoint]] = [[] for _ in vectors] if guided else []
@@ -71,18 +70,11 @@ def recover(
     for step in inverter.decode(
         vectors, options, lengths=lengths, encoder=encoder if guided else None, batch_size=batch_size
     ):
+        finished = step.finished(vocabulary)
+        for text in finished:
+            ids[text.row], passes[text.row], calls[text.row] = text.ids, text.passes, text.encoder_calls
         if guided:
-            _add_waypoints(ways, step, inverter)
-        final = step.final.nonzero()[:, 0].tolist()
-        for index in final:
-            row = int(step.rows[index])
-            ids[row] = inverter.info.vocabulary.text_ids(step.canvas[index].tolist())
-            passes[row], calls[row] = int(step.passes[index]), int(step.encoder_calls[index])
-        on_finished(len(final))
+            for text in step.complete(vocabulary):
+                ways[text.row].append(Waypoint(text.encoder_calls, text.score, text.ids))
+        on_finished(len(finished))
     return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)
-
-
-def _add_waypoints(ways: list[list[Waypoint]], step: Step, inverter: Inverter) -> None:
-    for index in (step.mask_rate == 0.0).nonzero()[:, 0].tolist():
-        ids = inverter.info.vocabulary.text_ids(step.canvas[index].tolist())
-        ways[int(step.rows[index])].append(Waypoint(int(step.encoder_calls[index]), float(step.score[index]), ids))

@@ -106,7 +106,7 @@ class Setup:
             self.texts,
             subject.inverter.tokenizer,
             protocol=self.protocol,
-            canvas_length=subject.inverter.info.model.canvas_length or 0,
+            canvas_length=subject.inverter.info.model.canvas_length,
             limit=self.settings.limit,
             seed=self.settings.seed,
             name=self.texts_name,

@@ -92,21 +92,15 @@ def _finish(step: Step, jobs: list[Job], begun: float) -> None:
     if not found:
         return
     milliseconds = 1000 * (time.perf_counter() - begun)
-    tokens = {
-        int(step.rows[place]): model.inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-        for place in step.final.nonzero()[:, 0].tolist()
-    }
     cosines: dict[int, float] = {}
     if model.shared_encoder is not None:
         again = model.shared_encoder.encode([inversion.text for inversion in found.values()])
         cosines = {row: float(cosine(vector, jobs[row].original)) for row, vector in zip(found, again, strict=True)}
     for row, inversion in found.items():
-        jobs[row].tell(_result(jobs[row], inversion, tokens[row], cosines.get(row), begun, milliseconds))
+        jobs[row].tell(_result(jobs[row], inversion, cosines.get(row), begun, milliseconds))
 
 
-def _result(
-    job: Job, inversion: Inversion, ids: list[int], cosine: float | None, begun: float, milliseconds: float
-) -> Result:
+def _result(job: Job, inversion: Inversion, cosine: float | None, begun: float, milliseconds: float) -> Result:
     assert job.prepared is not None
     return Result(
         text=inversion.text,
@@ -122,7 +116,7 @@ def _result(
         cosine=cosine,
         encoder_calls=inversion.encoder_calls,
         reference=describe_reference(job.trip, job.model),
-        measures=measure(ids, job.trip),
+        measures=measure(inversion.ids, job.trip),
         statistics=job.prepared.statistics,
         model=job.model.name,
     )

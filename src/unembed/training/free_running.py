@@ -23,8 +23,7 @@ def measure_free_running(
     embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
     recovered: dict[int, list[int]] = {}
     for step in decode(model, noise, embeddings, options):
-        for place in step.final.nonzero()[:, 0].tolist():
-            recovered[int(step.rows[place])] = model.vocabulary.text_ids(step.canvas[place].tolist())
+        recovered |= {text.row: text.ids for text in step.finished(model.vocabulary)}
     everyday = [measure for measure in MEASURES if measure.everyday]
     compared = compare(Forms([recovered[row] for row in range(len(references))]), Forms(references), everyday)
     return {name: float(values.mean()) for name, values in compared.items()}
