@@ -275,9 +275,9 @@ def _outcome(result: "Result", text: "Text") -> "list[Row]":
         note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
     rows = [("recovered", Text.assemble(text, f"  ({note})"))]
     if measures:
-        exact = "exact" if measures["exact_match"] else "not exact"
-        told = f"token accuracy {measures['token_accuracy']:.0%}, token F1 {measures['token_f1']:.0%}"
-        rows.append(("compared", Text(f"{told}, {exact}, cosine {measures['cosine']:.3f}")))
+        from unembed.measures import BY_NAME
+
+        rows.append(("compared", Text(", ".join(BY_NAME[name].say(value) for name, value in measures.items()))))
     return rows
 
 

@@ -10,6 +10,7 @@ import torch
 from tokenizers import Tokenizer
 
 from unembed.canvas import RoundTrip, fit_text
+from unembed.canvas.marks import SubwordMarks
 from unembed.config import STRATEGIES
 from unembed.encoders import Encoder, EncoderDescription, can_substitute
 from unembed.errors import ConfigError, did_you_mean
@@ -67,6 +68,11 @@ class ServedModel:
     def shared_encoder(self) -> SharedEncoder | None:
         """The encoder, for any thread."""
         return None if self.encoder is None else SharedEncoder(self.encoder)
+
+    @cached_property
+    def marks(self) -> SubwordMarks:
+        """How the tokenizer marks the pieces of words."""
+        return SubwordMarks.of(self.inverter.tokenizer)
 
     @property
     def canvas_length(self) -> int:
