@@ -98,7 +98,7 @@ class TestSample:
         def records():
             for number in range(batches):
                 vectors = np.full((rows, dim), 1.0, dtype=np.float32)
-                yield Batch([f"{number}-{row}" for row in range(rows)], vectors, None)
+                yield VectorBatch([f"{number}-{row}" for row in range(rows)], vectors, None)
 
         tracemalloc.start()
         try:
@@ -332,7 +332,7 @@ class TestAudit:
 
         def run(ids=None, **settings):
             vectors = fake_encoder.encode(self.TEXTS)
-            batch = Batch(ids or [f"id-{row}" for row in range(len(vectors))], vectors, list(self.TEXTS))
+            batch = VectorBatch(ids or [f"id-{row}" for row in range(len(vectors))], vectors, list(self.TEXTS))
             return audit(
                 VectorSource("the database", len(vectors), iter([batch]), storage=StorageInfo("x")),
                 Inverter.from_pretrained(tiny_checkpoint, device="cpu"),

@@ -9,7 +9,7 @@ import pytest
 
 import stores
 from unembed.audit.result import Attack, Example
-from unembed.connectors import Batch, StorageInfo, VectorSource
+from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.measures import MEASURES
 from unembed.report.page import worst_examples
 
@@ -234,7 +234,7 @@ class TestWords:
         assert counts[0] > counts[-1]
 
     def test_an_id_cannot_command_the_terminal(self, run_cli, vectors, readout_checkpoint, monkeypatch):
-        batch = Batch(["a\x1b[31mb\nc"], vectors[:1], None)
+        batch = VectorBatch(["a\x1b[31mb\nc"], vectors[:1], None)
         source = VectorSource("the database", 1, iter([batch]), storage=StorageInfo("x"))
         monkeypatch.setattr("unembed.connectors.open_vectors", lambda *arguments, **options: source)
         ended = run_cli("words", "anything", "--model", readout_checkpoint, "--top", 2)

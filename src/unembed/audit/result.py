@@ -18,7 +18,7 @@ class SourceFacts:
     """The vector database, or file of vectors, that was audited."""
 
     name: str
-    keeping: StorageInfo
+    storage: StorageInfo
     dim: int
     vectors: int
     """That can be used."""

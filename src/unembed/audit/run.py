@@ -123,7 +123,7 @@ def audit(
         made=datetime.now(UTC).isoformat(timespec="minutes"),
         source=SourceFacts(
             name=source.name,
-            keeping=source.storage,
+            storage=source.storage,
             dim=sample.vectors.shape[1],
             vectors=sample.population,
             skipped={what: count for what, count in sample.skipped.items() if count},
