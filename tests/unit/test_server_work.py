@@ -247,7 +247,7 @@ def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, cap
 def test_shutting_down_turns_away_what_waits(gated):
     # Not through the fixture: the end of the server is what is looked at.
     app = make_app(Settings(workers=1), [ServedModel("gated", gated)])
-    with running(app, last_seconds=5) as (server, address), ThreadPoolExecutor(2) as pool:
+    with running(app) as (server, address), ThreadPoolExecutor(2) as pool:
         answers = [
             pool.submit(httpx.post, f"{address}/api/invert", json={"vector": v, "length": 4 + n}, timeout=30)
             for n, v in enumerate(VECTORS[:2])

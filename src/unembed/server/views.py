@@ -47,29 +47,29 @@ def measure(recovered: Sequence[int], trip: RoundTrip | None) -> Measures | None
     )
 
 
-def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
+def show_step(step: Step, index: int, model: ServedModel) -> StepShown:
     """Return one hypothesis after a pass."""
-    canvas = step.canvas[place].tolist()
+    canvas = step.canvas[index].tolist()
     mask = model.inverter.info.vocabulary.mask
-    rate = float(step.mask_rate[place])
+    rate = float(step.mask_rate[index])
     return StepShown(
-        number=int(step.passes[place]),
+        number=int(step.passes[index]),
         mask_rate=rate,
-        score=float(step.score[place]) if rate == 0.0 else None,
-        encoder_calls=int(step.encoder_calls[place]),
+        score=float(step.score[index]) if rate == 0.0 else None,
+        encoder_calls=int(step.encoder_calls[index]),
         tokens=[
             CanvasToken(text=text, masked=token == mask, changed=changed, confidence=confidence)
             for text, token, changed, confidence in zip(
                 model.token_names(canvas),
                 canvas,
-                step.changed[place].tolist(),
-                step.confidence[place].tolist(),
+                step.changed[index].tolist(),
+                step.confidence[index].tolist(),
                 strict=True,
             )
         ],
     )
 
 
-def cosine(one: np.ndarray, other: np.ndarray) -> float:
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
     """Return the cosine of two vectors."""
-    return float(one @ other / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12))
+    return float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-12))
