@@ -284,9 +284,11 @@ class Inverter:
             doubts = doubtful_lengths(vectors, 1.0) if self.info.encoder.normalised else []
         if not doubts:
             return []
+        verb = "vector does" if len(vectors) == 1 else "vectors do"
         return [
-            f"These numbers do not look like those of {self.info.encoder.name} that this inverter was trained on: "
-            f"{'; '.join(doubts)}. If they come from another encoder, or were changed since, the text means nothing."
+            f"The {verb} not look like those of {self.info.encoder.name} that this inverter was "
+            f"trained on: {'; '.join(doubts)}. If another encoder made such a vector, or it was changed since, its text "
+            "means nothing."
         ]
 
     def _log_warnings(self, vectors: np.ndarray) -> None:

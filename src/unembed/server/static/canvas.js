@@ -17,8 +17,8 @@ export function readable(token) {
 export function showTokens(list, tokens) {
   while (list.childElementCount > tokens.length) list.lastElementChild?.remove();
   while (list.childElementCount < tokens.length) list.append(element("li"));
-  tokens.forEach((token, place) => {
-    const cell = /** @type {HTMLElement} */ (list.children[place]);
+  tokens.forEach((token, index) => {
+    const cell = /** @type {HTMLElement} */ (list.children[index]);
     const { text, joined } = readable(token.text);
     cell.className = "token";
     cell.classList.toggle("masked", token.masked);

@@ -83,7 +83,7 @@ async function run() {
   busy(true);
   say("Reading…");
   try {
-    await Promise.all(lanes.map((lane, place) => follow(lane, place, settings, given, work.signal)));
+    await Promise.all(lanes.map((lane, index) => follow(lane, index, settings, given, work.signal)));
     player.finish();
   } catch (error) {
     if (work.signal.aborted) return;
@@ -99,19 +99,19 @@ async function run() {
 
 /**
  * @param {Lane} lane
- * @param {number} place
+ * @param {number} index
  * @param {import("./settings.js").Settings} settings
  * @param {import("./settings.js").Given} given
  * @param {AbortSignal} signal
  */
-async function follow(lane, place, settings, given, signal) {
+async function follow(lane, index, settings, given, signal) {
   for await (const { event, data } of api.invert(lane.body, signal)) {
-    if (event === "queued") say(`Waiting: place ${data.position} in the queue.`);
+    if (event === "queued") say(describeWait(data));
     if (event === "start") {
       say("Reading…");
       lane.expect(data.length ?? data.reference?.tokens.length ?? 8);
       player.extend(1);
-      if (place === 0) drawVector(data, settings, given, signal);
+      if (index === 0) drawVector(data, settings, given, signal);
     }
     if (event === "step") {
       lane.add(data);
@@ -119,6 +119,12 @@ async function follow(lane, place, settings, given, signal) {
     }
     if (event === "done") lane.result = data;
   }
+}
+
+/** @param {import("./types.js").Queued} queued */
+function describeWait({ position, seconds }) {
+  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
+  return `Waiting: number ${position} in the queue${estimate}.`;
 }
 
 /**

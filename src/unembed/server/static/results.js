@@ -24,6 +24,7 @@ export function showResults(verdict, grid, lanes) {
     ...lanes.flatMap(({ label, result }) => [
       card(compared ? label : "Recovered", result.reference ? compareWords(result.reference.text, result.text)[1] : plain(result.text)),
       measures(result),
+      ...result.warnings.map((warning) => element("p", { class: "warning" }, warning)),
     ]),
   );
 }
@@ -94,7 +95,7 @@ function measures(result) {
   /** @type {[string, string, string][]} */
   const figures = [];
   if (measures) {
-    figures.push(["Token accuracy", share(measures.token_accuracy), "Tokens that are right, each in its own place"]);
+    figures.push(["Token accuracy", share(measures.token_accuracy), "Tokens that are right, each at its own position"]);
     figures.push(["Token F1", share(measures.token_f1), "Tokens that are right, wherever they stand"]);
   }
   if (cosine !== null) figures.push(["Cosine", cosine.toFixed(3), "How close the recovered text's own vector is to the given one"]);
