@@ -20,6 +20,7 @@ from torch import Tensor
 from measure import Figure, Result, finish, interleave, make_parser
 from steps import minilm_recipe
 from texts import CANVAS_LENGTH
+from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, NoiseConfig, parse
 from unembed.corpus import read_texts
 from unembed.decoding import decode
@@ -27,11 +28,10 @@ from unembed.encoders import load_encoder
 from unembed.engine import Engine
 from unembed.engine.graphs import make_graphs
 from unembed.engine.onnx import OnnxEngine
-from unembed.evaluation.metrics import token_accuracy
 from unembed.evaluation.texts import choose_references
 from unembed.inverter import Inverter
+from unembed.measures import token_accuracy
 from unembed.model import ConditionalMDLM, NoiseSchedule
-from unembed.store import CanvasVocabulary
 
 STRATEGIES = ("sequential", "euler", "euler-remask", "two-stage", "confidence", "adaptive")
 EXPORTED = ("sequential", "confidence", "adaptive")

@@ -13,10 +13,10 @@ import torch
 
 from measure import Figure, Result, finish, interleave, make_parser, spread
 from texts import CANVAS_LENGTH, make_texts, real_lengths
+from unembed.canvas import fit_to_canvas
 from unembed.corpus import read_texts
 from unembed.encoders import Encoder, load_encoder
 from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
-from unembed.store import fit_to_canvas
 
 TARGET = 1.3
 _WARM_UP = 256  # texts

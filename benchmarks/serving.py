@@ -175,12 +175,12 @@ def make_model(folder: Path, *, quick: bool) -> None:
 
     from steps import minilm_recipe
     from texts import CANVAS_LENGTH
+    from unembed.canvas import CanvasVocabulary, tokenizer_hash
     from unembed.checkpoint import CheckpointInfo
     from unembed.config import NoiseConfig
     from unembed.encoders import load_encoder
     from unembed.inverter import Inverter
     from unembed.model import ConditionalMDLM
-    from unembed.store import CanvasVocabulary, tokenizer_hash
 
     encoder = load_encoder(device="cpu")
     vocabulary = CanvasVocabulary.of(encoder.tokenizer)

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from texts import CANVAS_LENGTH, batch_lengths, draw_ids
+from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig, NoiseConfig, Recipe, TrainingConfig, load_recipe
 from unembed.encoders import EncoderDescription
-from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
-from unembed.store import CanvasVocabulary, Manifest, Shard, Store
+from unembed.model import NoiseSchedule, Objective
+from unembed.store import Manifest, Shard, Store
 from unembed.training.batches import BatchPlan, load_batch, step_generator
+from unembed.training.compatibility import build_for_store
 from unembed.training.optimiser import make_average, make_optimisers
 from unembed.training.readout import count_tokens
 
@@ -110,7 +112,7 @@ class OurStep:
         fused: bool = True,
     ) -> None:
         torch.manual_seed(0)
-        self.model = ConditionalMDLM.for_store(model, store.manifest)
+        self.model = build_for_store(model, store.manifest)
         self.store, self.batches, self.training = store, batches, training
         counts = count_tokens(store, self.model.denoiser.outputs, exact=model.canvas == "exact")
         if store.manifest.encoder.name == "synthetic":  # few rows say little about frequencies; the ids are the ranks

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from measure import Figure, Result, finish, interleave, make_parser, spread
 from steps import OurStep, add_options, choose_batches, minilm_recipe, open_store
+from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
-from unembed.store import CanvasVocabulary, Store
+from unembed.store import Store
 from unembed.training.batches import load_batch
 
 TARGET = 2.5

@@ -19,6 +19,7 @@ import torch
 from measure import Figure, Result, finish, interleave, make_parser, spread
 from steps import minilm_recipe
 from unembed.audit import WordReader
+from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.cli.words import words
 from unembed.config import NoiseConfig
@@ -26,7 +27,6 @@ from unembed.corpus import read_texts
 from unembed.encoders import load_encoder
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary, tokenizer_hash
 
 _TARGET = 20_000.0
 _TOP = 12

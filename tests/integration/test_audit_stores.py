@@ -12,11 +12,11 @@ import torch
 
 import stores
 from unembed.audit.lists import load_lines
+from unembed.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary, fit_to_canvas, tokenizer_hash
 
 _LENGTH = 24
 _NUMBERS = ("two", "three", "four", "five")

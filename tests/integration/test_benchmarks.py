@@ -22,10 +22,10 @@ def test_a_smoke_run_writes_its_page(tmp_path, names):
 
 
 def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_texts(tmp_path, minilm):
+    from unembed.canvas import CanvasVocabulary, tokenizer_hash
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
     from unembed.config import ModelConfig, NoiseConfig
     from unembed.model import ConditionalMDLM
-    from unembed.store import CanvasVocabulary, tokenizer_hash
 
     vocabulary = CanvasVocabulary.of(minilm.tokenizer)
     config = ModelConfig(

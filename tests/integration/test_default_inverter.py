@@ -5,7 +5,7 @@ import json
 import pytest
 
 from unembed import Inverter
-from unembed.evaluation.metrics import token_f1
+from unembed.measures import token_f1
 
 # Plain sentences of everyday English, written for this test.
 TEXTS = [

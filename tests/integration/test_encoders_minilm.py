@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unembed.canvas import CanvasVocabulary, fit_to_canvas
 from unembed.encoders import load_encoder
 from unembed.encoders.sentence_transformer import batches_of_one_length
 from unembed.errors import ConfigError, EncoderError
-from unembed.store import CanvasVocabulary, fit_to_canvas
 
 TEXTS = [
     "Yes.",

@@ -6,9 +6,10 @@ from pydoc_data.topics import topics
 import numpy as np
 import pytest
 
+from unembed.canvas import CanvasVocabulary, fit_to_canvas
 from unembed.encoders import CATALOGUE, load_encoder
 from unembed.errors import ConfigError
-from unembed.store import CanvasVocabulary, Fingerprint, fit_to_canvas
+from unembed.store import Fingerprint
 
 PAIRS = [
     ("A cat sleeps on the mat.", "A kitten is asleep on the rug."),

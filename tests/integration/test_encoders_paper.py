@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from unembed.cli.train import make_hooks
 from unembed.config import Recipe, load_recipe, parse
 from unembed.encoders import load_encoder
 from unembed.errors import ConfigError, EncoderError
@@ -169,7 +168,7 @@ def test_the_paper_s_recipe_takes_a_real_training_step(name, request, tmp_path):
     recipe = parse(Recipe, values, name)
     from unembed.training import train
 
-    outcome = train(recipe, device="cpu", hooks=make_hooks(recipe))
+    outcome = train(recipe, device="cpu")
     assert (outcome.step, outcome.reason) == (2, "finished")
     assert np.isfinite(outcome.metrics["elbo"])
     saved = json.loads((tmp_path / "run" / "latest" / "config.json").read_text())

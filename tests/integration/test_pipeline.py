@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from unembed import Inverter
-from unembed.cli.train import make_hooks
 from unembed.config import Recipe, parse
 from unembed.store import Store, embed_texts
 from unembed.training import train
@@ -60,7 +59,7 @@ def test_a_handful_of_sentences_is_recovered_exactly_from_their_vectors_alone(mi
         },
         "test",
     )
-    outcome = train(recipe, device="cpu", hooks=make_hooks(recipe))
+    outcome = train(recipe, device="cpu")
     assert outcome.metrics["exact_match"] == 1.0
     inverter = Inverter.from_pretrained(tmp_path / "run" / "best")
     vectors = minilm.encode(SENTENCES)

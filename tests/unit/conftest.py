@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
 from unembed.encoders import EncoderDescription
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
-from unembed.store import CanvasVocabulary, Store, tokenizer_hash
+from unembed.store import Store
+from unembed.training.compatibility import build_for_store
 
 VOCABULARY = CanvasVocabulary(40, special=(0, 1))
 
@@ -92,7 +94,7 @@ def build_reader(tiny_store, stir):
         settings = ReadoutConfig(kind=kind, bottleneck=8, blocks=1)
         config = ModelConfig(layers=1, width=16, heads=2, feedforward=32, readout=settings)
         torch.manual_seed(0)
-        model = stir(ConditionalMDLM.for_store(config, store.manifest))
+        model = stir(build_for_store(config, store.manifest))
         rows = np.arange(store.manifest.rows)
         pairs = (torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows).astype(np.int64)))
         model.readout.fit(iter([pairs]), ridge=1e-4)

@@ -8,9 +8,9 @@ import torch
 from rich.console import Console
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from unembed.canvas import CanvasVocabulary
 from unembed.cli.animation import MASK, SECONDS, SHADES, Animation, Painter, shade
 from unembed.decoding import Step
-from unembed.store import CanvasVocabulary
 
 
 @pytest.fixture

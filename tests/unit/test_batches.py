@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unembed.store import CanvasVocabulary
-from unembed.training.batches import BatchPlan, close_canvas, step_generator
+from unembed.canvas import CanvasVocabulary, close_canvas
+from unembed.training.batches import BatchPlan, step_generator
 
 lengths = st.lists(st.integers(1, 8), min_size=1, max_size=60).map(np.array)
 

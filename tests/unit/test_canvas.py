@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from unembed.store import CanvasVocabulary, fit_to_canvas
-from unembed.store.canvas import tokenizer_hash
+from unembed.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
 
 # Words it knows, words it must spell, and whatever a keyboard, a phone or another script gives.
 PIECES = st.one_of(

@@ -8,8 +8,8 @@ import huggingface_hub.constants
 import pytest
 
 from unembed.encoders import load_encoder, loading
-from unembed.encoders.base import well_formed
 from unembed.errors import EncoderError, MissingExtraError
+from unembed.text import well_formed
 
 
 @pytest.fixture

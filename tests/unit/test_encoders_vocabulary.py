@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from unembed.canvas import CanvasVocabulary, count_lost, count_pieces, fit_to_canvas, reduce_vocabulary, respelled_share
 from unembed.decoding import TextOracle
 from unembed.encoders import load_tokenizer
 from unembed.errors import ConfigError, EncoderError, StoreError
-from unembed.store import (
-    CanvasVocabulary,
-    Store,
-    count_lost,
-    count_pieces,
-    embed_texts,
-    fit_to_canvas,
-    reduce_vocabulary,
-    respelled_share,
-)
+from unembed.store import Store, embed_texts
 
 CORPUS = [
     f"the {size} {what} walks to the {where}"

@@ -6,19 +6,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unembed.canvas import CanvasVocabulary
 from unembed.errors import CorpusError, StoreError
-from unembed.evaluation import Bootstrap, baselines, bootstrap, breakdowns, rouge_l
+from unembed.evaluation import Bootstrap, baselines, bootstrap, breakdowns
 from unembed.evaluation.baselines import Unconditional, check_store, count_tokens, nearest_neighbours, random_tokens
 from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
 from unembed.evaluation.budget import best_within, budget_rows, choose_budgets
 from unembed.evaluation.examiner import Examiner
-from unembed.evaluation.metrics import token_hits
 from unembed.evaluation.perplexity import LanguageModel, perplexity_of_sums
 from unembed.evaluation.recover import Waypoint
 from unembed.evaluation.texts import choose_references
 from unembed.inverter import Inverter
-from unembed.store import CanvasVocabulary, Store
-from unembed.training.validation import masked_guesses
+from unembed.measures import rouge_l, token_hits
+from unembed.model.teacher_forcing import masked_guesses
+from unembed.store import Store
 
 SHORT = ["The cat sleeps.", "a dog plays in the snow.", "the girl reads a long book.", "the boat is on the river."]
 LONG = [

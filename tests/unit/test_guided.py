@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, GuidedConfig, NoiseConfig
 from unembed.decoding import TextOracle, decode
 from unembed.decoding.moves import Proposer, _deletions, _reorderings
 from unembed.decoding.search import Attempt, Hypothesis, Search, merge
 from unembed.model import NoiseSchedule
-from unembed.store import CanvasVocabulary
 
 NOISE = NoiseSchedule(NoiseConfig())
 TEXTS = ["the cat sleeps on the mat.", "a dog", "two birds sing in the garden.", "rain"]

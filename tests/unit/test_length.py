@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from unembed.config import ModelConfig, Recipe, parse
-from unembed.model import ConditionalMDLM
 from unembed.store import Store
-from unembed.training import Hooks, train
+from unembed.training import Callbacks, train
+from unembed.training.compatibility import build_for_store
 from unembed.training.length import fit_length_head
 
 SHAPE = {"layers": 1, "width": 16, "heads": 2, "feedforward": 32}
@@ -21,7 +21,7 @@ def surprise(model, store):
 
 def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store):
     store = Store(tiny_store / "train")
-    model = ConditionalMDLM.for_store(ModelConfig(**SHAPE), store.manifest)
+    model = build_for_store(ModelConfig(**SHAPE), store.manifest)
     stages = []
     fit_length_head(model, store, 0, lambda *stage: stages.append(stage))
     counts = torch.bincount(torch.tensor(store.lengths.tolist())).float()
@@ -32,14 +32,14 @@ def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store):
 
 def test_a_fixed_canvas_has_no_length_to_learn(tiny_store):
     store = Store(tiny_store / "train")
-    model = ConditionalMDLM.for_store(ModelConfig(canvas="fixed", **SHAPE), store.manifest)
+    model = build_for_store(ModelConfig(canvas="fixed", **SHAPE), store.manifest)
     fit_length_head(model, store, 0)
     assert model.length_head is None
 
 
 def test_training_leaves_the_length_head_as_it_was_fitted(tiny_store, tmp_path):
     store = Store(tiny_store / "train")
-    model = ConditionalMDLM.for_store(ModelConfig(**SHAPE), store.manifest)
+    model = build_for_store(ModelConfig(**SHAPE), store.manifest)
     recipe = parse(
         Recipe,
         {
@@ -55,7 +55,7 @@ def test_training_leaves_the_length_head_as_it_was_fitted(tiny_store, tmp_path):
     def export(folder, trained, facts):
         states.append(surprise(trained, store))
 
-    train(recipe, device="cpu", hooks=Hooks(export=export))
+    train(recipe, device="cpu", callbacks=Callbacks(export=export))
     assert states
     assert len(set(states)) == 1
     assert states[0] < surprise(model, store)

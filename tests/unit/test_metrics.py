@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unembed.evaluation import exact_match, token_accuracy, token_f1
+from unembed.measures import exact_match, token_accuracy, token_f1
 
 texts = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 

@@ -5,7 +5,6 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, models
 
-from unembed.cli.train import make_hooks
 from unembed.config import Recipe, parse
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter
@@ -266,7 +265,7 @@ def test_an_inverter_that_started_from_mpnet_or_modernbert_is_trained_saved_and_
 ):
     folder = build_encoder_folder(f"tiny-{kind}", kind=kind)
     recipe = make_recipe(folder, **model)
-    train(recipe, device="cpu", hooks=make_hooks(recipe))
+    train(recipe, device="cpu")
     start = load_file(folder / "model.safetensors")[source]
     trained = load_file(tmp_path / "run" / "state.safetensors")[f"model.denoiser.{ours}.weight"]
     assert not torch.equal(trained, start)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unembed.defences import DEFENCES, Defence, apply
-from unembed.evaluation import token_f1
+from unembed.measures import token_f1
 from unembed.server import ServedModel
 
 TEXT = "the cat sleeps on the warm mat."

@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+from unembed.canvas import fit_to_canvas
 from unembed.errors import StoreError
-from unembed.store import Manifest, Store, embed_texts, fit_to_canvas, reader
+from unembed.store import Manifest, Store, embed_texts, reader
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from unembed.config import Recipe, parse
 from unembed.errors import ConfigError, StoreError, TrainingError
 from unembed.model.packing import pack
-from unembed.training import Hooks, train
+from unembed.training import Callbacks, train
 from unembed.training.log import read_metrics
 
 
@@ -45,8 +45,8 @@ def recipe(tiny_store, tmp_path):
     return build
 
 
-def run(recipe, hooks=None, **options):
-    return train(recipe, device="cpu", hooks=hooks, **options)
+def run(recipe, callbacks=None, **options):
+    return train(recipe, device="cpu", callbacks=callbacks, **options)
 
 
 def stop_at(step):
@@ -54,7 +54,7 @@ def stop_at(step):
         if number == step:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    return Hooks(on_step=on_step)
+    return Callbacks(on_step=on_step)
 
 
 def losses(folder):
@@ -113,7 +113,7 @@ def test_a_run_leaves_best_latest_milestones_curves_metrics_and_its_recipe(recip
 
     made = recipe(training={"milestones": [4, 12], "free_running_rows": 4})
     outcome = run(
-        made, Hooks(export=export, free_running=lambda model, store, rows: {"token_accuracy": len(rows) / 100})
+        made, Callbacks(export=export, free_running=lambda model, store, rows: {"token_accuracy": len(rows) / 100})
     )
     assert {name for name, *_ in exported} == {"best", "latest", "milestone-000004", "milestone-000012"}
     assert ("milestone-000004", 4, 4) in exported  # measured, and at this very step
@@ -203,15 +203,16 @@ def test_metrics_hold_one_line_per_step_after_a_kill_between_saves(recipe, tmp_p
 
 def test_the_validation_elbo_is_the_bound_whatever_training_weighs(recipe):
     """A model that guesses uniformly has the entropy of uniform guessing under every schedule and canvas."""
-    from unembed.model import ConditionalMDLM, NoiseSchedule
+    from unembed.model import NoiseSchedule
     from unembed.store import Store
+    from unembed.training.compatibility import build_for_store
     from unembed.training.validation import Validation, validation_rows
 
     for noise in ({}, {"schedule": "loglinear", "weight": "paper"}, {"full_mask_share": 0.5}):
         for canvas, tolerance in (("exact", 1e-4), ("fixed", 0.15)):  # masks may fall on padding, which does not count
             made = recipe(noise=noise, model={"canvas": canvas, "readout": {"kind": "none"}})
             store = Store(made.data.store / "train")
-            model = ConditionalMDLM.for_store(made.model, store.manifest).eval()
+            model = build_for_store(made.model, store.manifest).eval()
             for parameter in model.denoiser.parameters():
                 parameter.data.zero_()
             measure = Validation(store, validation_rows(store, 48), NoiseSchedule(made.noise), made.training)
@@ -259,9 +260,9 @@ def test_a_run_killed_before_its_first_save_keeps_its_readout(recipe, tmp_path):
         raise SystemExit(9)  # as abrupt as a kill: nothing of the loop runs after it
 
     with pytest.raises(SystemExit):
-        run(made, Hooks(on_step=die))
+        run(made, Callbacks(on_step=die))
     stages = []
-    run(made, Hooks(on_stage=lambda label, *_: stages.append(label)), resume=True)
+    run(made, Callbacks(on_stage=lambda label, *_: stages.append(label)), resume=True)
     assert not stages
     assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
 
@@ -276,7 +277,7 @@ def test_a_readout_can_be_taken_over_from_an_inverter(recipe, tmp_path, precisio
         save_file(pack(model.state_dict(), precision), tmp_path / "model.safetensors")
         saved.update(model.state_dict())
 
-    run(first, Hooks(export=export))
+    run(first, Callbacks(export=export))
     stages = []
 
     def second(folder, model, metrics):
@@ -286,7 +287,7 @@ def test_a_readout_can_be_taken_over_from_an_inverter(recipe, tmp_path, precisio
     made = recipe(
         model={"readout": readout | {"start_from": tmp_path}}, training={"output": tmp_path / "second", "steps": 3}
     )
-    run(made, Hooks(export=second, on_stage=lambda label, *_: stages.append(label)))
+    run(made, Callbacks(export=second, on_stage=lambda label, *_: stages.append(label)))
     assert not [label for label in stages if "readout" in label], "it was fitted or trained again"
 
 
@@ -298,7 +299,7 @@ def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
 
 def test_a_readout_is_not_taken_over_without_some_of_its_blocks(recipe, tmp_path):
     readout = {"kind": "mlp", "bottleneck": 8, "blocks": 2, "steps": 0}
-    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    run(recipe(model={"readout": readout}), Callbacks(export=save_weights(tmp_path)))
     made = recipe(
         model={"readout": readout | {"blocks": 1, "start_from": tmp_path}}, training={"output": tmp_path / "second"}
     )
@@ -312,14 +313,14 @@ def save_weights(folder):
 
 def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path):
     readout = {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}
-    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    run(recipe(model={"readout": readout}), Callbacks(export=save_weights(tmp_path)))
     stages = []
     made = recipe(
         model={"readout": readout, "prefix_tokens": 2},
         training={"output": tmp_path / "second", "start_from": tmp_path, "steps": 3, "learning_rate": 1e-9},
     )
     (tmp_path / "after").mkdir()
-    run(made, Hooks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
+    run(made, Callbacks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
     assert not [label for label in stages if "readout" in label], "the readout was fitted again"
     before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))
     assert after.keys() - before.keys() == {"denoiser.prefix.weight", "denoiser.prefix.bias"}, "what it lacked is new"
@@ -330,14 +331,14 @@ def test_a_run_can_start_from_an_inverter_and_keeps_its_readout(recipe, tmp_path
 
 def test_a_run_from_an_inverter_trains_a_named_readout_further_and_gives_it_blocks(recipe, tmp_path):
     readout = {"kind": "mlp", "bottleneck": 8, "steps": 5, "batch_size": 8}
-    run(recipe(model={"readout": readout}), Hooks(export=save_weights(tmp_path)))
+    run(recipe(model={"readout": readout}), Callbacks(export=save_weights(tmp_path)))
     made = recipe(
         model={"readout": readout | {"blocks": 1, "start_from": tmp_path}},
         training={"output": tmp_path / "second", "start_from": tmp_path, "steps": 3, "learning_rate": 1e-9},
     )
     (tmp_path / "after").mkdir()
     stages = []
-    run(made, Hooks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
+    run(made, Callbacks(export=save_weights(tmp_path / "after"), on_stage=lambda label, *_: stages.append(label)))
     assert stages.count("Training the readout") == 5
     assert "Fitting the readout" not in stages
     before, after = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "after"))

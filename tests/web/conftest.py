@@ -11,8 +11,8 @@ import torch
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig
 from unembed.inverter import Inverter
-from unembed.model import ConditionalMDLM
 from unembed.store import Store
+from unembed.training.compatibility import build_for_store
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'unembed[dev]'")
 pytest.importorskip("uvicorn", reason="needs the server: pip install 'unembed[serve]'")
@@ -36,7 +36,7 @@ def inverter(tiny_store_master: Path) -> Inverter:
     store = Store(tiny_store_master / "train")
     torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=32)
-    model = ConditionalMDLM.for_store(config, store.manifest)
+    model = build_for_store(config, store.manifest)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape))

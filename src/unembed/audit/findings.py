@@ -11,10 +11,11 @@ from unembed.audit.leaks import KINDS, Leak, find_leaks, gives_back
 from unembed.audit.recover import Recovery
 from unembed.audit.result import READABLE, Example, Group, LeakCount, Mode, ModeName
 from unembed.connectors.source import Id
-from unembed.encoders.base import well_formed
-from unembed.evaluation import Bootstrap, Figure, exact_match, rouge_l, token_accuracy, token_f1
+from unembed.evaluation import Bootstrap, Figure
 from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
 from unembed.inverter import Inverter
+from unembed.measures import exact_match, rouge_l, token_accuracy, token_f1
+from unembed.text import well_formed
 
 _STEPS = 10
 _EXAMPLES = 8

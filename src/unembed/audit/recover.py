@@ -13,9 +13,9 @@ import numpy as np
 
 from unembed.config import DecodingConfig
 from unembed.encoders import Encoder
-from unembed.evaluation.metrics import token_f1
 from unembed.files import write_json
 from unembed.inverter import Inverter
+from unembed.measures import token_f1
 from unembed.progress import Tell
 
 BLIND = DecodingConfig(candidates=3)

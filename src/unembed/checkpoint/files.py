@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
 
 from unembed._version import __version__
+from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint.card import model_card
 from unembed.config import ModelConfig, NoiseConfig
 from unembed.encoders import EncoderDescription
@@ -18,7 +19,7 @@ from unembed.errors import CheckpointError
 from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
 from unembed.model.packing import Precision, pack, unpack
-from unembed.store import CanvasVocabulary, Fingerprint, Manifest, tokenizer_hash
+from unembed.store import Fingerprint, Manifest
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

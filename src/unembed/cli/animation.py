@@ -15,8 +15,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from unembed.canvas import CanvasVocabulary
     from unembed.decoding import Step
-    from unembed.store import CanvasVocabulary
 
 SECONDS = 1.5
 """What an animation adds to the time that decoding takes, at most."""

@@ -50,12 +50,13 @@ def embed(
     """
     from functools import partial
 
+    from unembed.canvas import count_pieces, reduce_vocabulary, respelled_share
     from unembed.cli.output import show_result
     from unembed.corpus import read_texts
     from unembed.encoders import is_endpoint, load_encoder, load_tokenizer
     from unembed.errors import CorpusError
     from unembed.progress import make_progress
-    from unembed.store import Shard, count_pieces, embed_texts, reduce_vocabulary, respelled_share
+    from unembed.store import Shard, embed_texts
 
     sources = {output: corpus}
     if corpus.is_dir():

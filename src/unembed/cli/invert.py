@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from unembed.canvas import RoundTrip
     from unembed.cli.animation import Row
     from unembed.cli.job import Batch, Job, Result
     from unembed.config import DecodingConfig
     from unembed.connectors import VectorSource
     from unembed.encoders import Encoder
-    from unembed.evaluation.round_trip import RoundTrip
     from unembed.inverter import Inverter
 
 _STDIN = "-"
@@ -161,8 +161,8 @@ def _decoding_options(
 def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
     """Tell texts from a file of vectors and from stdin."""
     from unembed.connectors import open_vectors, read_vector_lines
-    from unembed.encoders.base import well_formed
     from unembed.errors import VectorError
+    from unembed.text import well_formed
 
     if not source and sys.stdin.isatty():
         raise VectorError(

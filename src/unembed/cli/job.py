@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unembed.evaluation.round_trip import RoundTrip, fit_text
+from unembed.canvas import RoundTrip, fit_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,7 @@ class Job:
     def _compare(self, text: str, ids: list[int], trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
         import numpy as np
 
-        from unembed.evaluation import exact_match, token_accuracy, token_f1
+        from unembed.measures import exact_match, token_accuracy, token_f1
 
         assert self.encoder is not None
         again = self.encoder.encode([text])[0]

@@ -1,4 +1,4 @@
-"""``unembed train``: a store becomes an inverter. Joins the loop with decoding, checkpoints and the display."""
+"""``unembed train``: a store becomes an inverter. Joins the loop with the display."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from unembed.config import Recipe
-    from unembed.training import Hooks
+    from unembed.training import Callbacks
 
 
 def train(
@@ -59,7 +58,7 @@ def train(
             resume=resume,
             max_minutes=max_minutes,
             device=device,
-            hooks=_show(make_hooks(recipe), progress, task),
+            callbacks=_show(progress, task),
         )
     if silent:
         return
@@ -81,34 +80,9 @@ _REASONS = {
 }
 
 
-def make_hooks(recipe: "Recipe") -> "Hooks":
-    """Return what every training run needs from the stages after it: loadable inverters, and free-running measures."""
-    from typing import Any
-
-    import numpy as np
-
-    from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
-    from unembed.evaluation import measure_free_running
-    from unembed.model import ConditionalMDLM, NoiseSchedule
-    from unembed.store import Store
-    from unembed.training import Hooks
-
-    noise = NoiseSchedule(recipe.noise)
-    store = Store(recipe.data.store / "train")
-
-    def export(folder: Path, model: ConditionalMDLM, metrics: dict[str, Any]) -> None:
-        info = CheckpointInfo.for_store(store.manifest, model.config.without_places(), recipe.noise, metrics)
-        save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
-
-    def free_running(model: ConditionalMDLM, rows_of: Store, rows: np.ndarray) -> dict[str, float]:
-        return measure_free_running(model, noise, rows_of, rows)
-
-    return Hooks(export=export, free_running=free_running)
-
-
-def _show(hooks: "Hooks", progress: "Progress", task: "TaskID") -> "Hooks":
-    """Add the live display to the hooks."""
-    from dataclasses import replace
+def _show(progress: "Progress", task: "TaskID") -> "Callbacks":
+    """Return the callbacks of a live display."""
+    from unembed.training import Callbacks
 
     latest: dict[str, float] = {}
 
@@ -128,4 +102,4 @@ def _show(hooks: "Hooks", progress: "Progress", task: "TaskID") -> "Hooks":
     def on_stage(label: str, done: int, total: int) -> None:
         progress.update(task, description=label, completed=done, total=total, figures="")
 
-    return replace(hooks, on_stage=on_stage, on_step=on_step, on_validation=on_validation)
+    return Callbacks(on_stage=on_stage, on_step=on_step, on_validation=on_validation)

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
+from unembed.canvas import CanvasVocabulary
 from unembed.encoders import Encoder, SubstitutingEncoder
-from unembed.store import CanvasVocabulary
 
 Ids = tuple[int, ...]
 

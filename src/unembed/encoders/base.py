@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from tokenizers import Tokenizer
 
 from unembed.errors import EncoderError
+from unembed.text import well_formed
 
 
 class EncoderDescription(BaseModel):
@@ -66,8 +67,3 @@ def as_texts(sentences: Sequence[str]) -> list[str]:
     if isinstance(sentences, str):
         raise EncoderError("encode takes a list of sentences, not one string.", "Write encode([text]).")
     return [well_formed(text) for text in sentences]
-
-
-def well_formed(text: str) -> str:
-    """Return the text with a ``?`` for each lone surrogate: half a character, which no tokenizer accepts."""
-    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -18,9 +18,10 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from unembed.encoders.base import EncoderDescription, as_texts, well_formed
+from unembed.encoders.base import EncoderDescription, as_texts
 from unembed.errors import ConfigError, EncoderError, UnembedError, first_line
 from unembed.progress import track
+from unembed.text import well_formed
 
 _PROBE = "A short sentence, to compare 2 ways of reading it."
 _PROBES = (_PROBE, "  Spaces around,\ta tab and\na line break.  ", "Änderung, naïve façade, 東京 🙂")

@@ -4,9 +4,9 @@ from typing import Any, Protocol, Self
 
 from torch import Tensor
 
+from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
 from unembed.model import Choice
-from unembed.store import CanvasVocabulary
 
 
 class Condition(Protocol):

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unembed.canvas import CanvasVocabulary
 from unembed.checkpoint import CheckpointInfo
 from unembed.engine import Engine
 from unembed.errors import StoreError
 from unembed.model import Choice
-from unembed.store import CanvasVocabulary, Store
+from unembed.store import Store
 
 # Rows of a store that are read at once: 50 MB of 384 numbers.
 _ROWS_AT_ONCE = 1 << 15

@@ -10,9 +10,9 @@ from tokenizers import Tokenizer
 from unembed.encoders import Encoder
 from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
 from unembed.evaluation.bootstrap import Bootstrap, Figure
-from unembed.evaluation.metrics import exact_match, rouge_l, token_accuracy, token_f1
 from unembed.evaluation.perplexity import LanguageModel, perplexity_of_sums
 from unembed.evaluation.texts import References
+from unembed.measures import exact_match, rouge_l, token_accuracy, token_f1
 
 PERPLEXITY_TEXTS = 100
 """So many texts of a row are scored by the language model at most, for it is larger than the inverters it judges."""

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
+from unembed.canvas import close_canvas
 from unembed.evaluation.bootstrap import Bootstrap, Figure
 from unembed.evaluation.texts import References
 from unembed.inverter import Inverter
-from unembed.training.batches import close_canvas
-from unembed.training.validation import MASK_RATES, masked_guesses
+from unembed.model.teacher_forcing import MASK_RATES, masked_guesses
 
 _BATCH = 64
 

@@ -15,11 +15,11 @@ from unembed.evaluation.budget import budget_rows
 from unembed.evaluation.denoising import Pass
 from unembed.evaluation.examiner import Examiner
 from unembed.evaluation.masked import masked_accuracy
-from unembed.evaluation.metrics import token_hits
 from unembed.evaluation.perplexity import LanguageModel
 from unembed.evaluation.recover import Recovered
 from unembed.evaluation.table import Fact, Mode, Row, Table
 from unembed.evaluation.texts import Protocol, choose_references
+from unembed.measures import token_hits
 from unembed.progress import Tell
 from unembed.store import Store
 

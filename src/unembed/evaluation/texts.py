@@ -11,8 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 from tokenizers import Tokenizer
 
+from unembed.canvas import count_lost, fit_to_canvas
 from unembed.errors import CorpusError
-from unembed.store import count_lost, fit_to_canvas
 
 Protocol = Literal["canvas", "natural"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
 from unembed.model.places import NO_PLACES, Places, make_places
 from unembed.model.readout import scale_to_sphere
-from unembed.store import CanvasVocabulary
 
 INITIAL_STD = 0.02
 

@@ -9,13 +9,13 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
 from unembed.errors import ConfigError
 from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import Readout, scale_to_sphere
-from unembed.store import CanvasVocabulary, Manifest
 
 # Of more rows than these, the product is as fast in either layout of the weights.
 _FEW_ROWS = 2
@@ -161,11 +161,6 @@ class ConditionalMDLM(nn.Module):
             raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
         return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
 
-    @classmethod
-    def for_store(cls, config: ModelConfig, manifest: Manifest) -> Self:
-        """Build a model for a store, taking from its manifest what the config leaves open."""
-        return cls(fit_config(config, manifest), manifest.vocabulary)
-
 
 def positions_asked(where: Tensor | None) -> Tensor | None:
     """Return the positions that are marked in each row (B, k); None where that is all, or not equally many."""
@@ -180,20 +175,3 @@ def put_back(hidden: Tensor, where: Tensor) -> Tensor:
     whole = hidden.new_zeros(*where.shape, hidden.shape[-1])
     whole[where] = hidden.flatten(0, 1)
     return whole
-
-
-def fit_config(config: ModelConfig, manifest: Manifest) -> ModelConfig:
-    """Fill in what a config leaves to the store, and refuse one that contradicts it."""
-    facts = {
-        "embedding_dim": manifest.encoder.dim,
-        "vocabulary_size": manifest.vocabulary_size,
-        "canvas_length": manifest.canvas_length,
-    }
-    for key, fact in facts.items():
-        wanted = getattr(config, key)
-        if wanted is not None and wanted != fact:
-            raise ConfigError(
-                f"The recipe says model.{key}: {wanted}, the store has {fact}.",
-                f"Remove the key from the recipe, or embed the corpus again with the encoder that has {wanted}.",
-            )
-    return config.model_copy(update=facts)

@@ -18,7 +18,6 @@ from starlette.routing import Route
 
 from unembed._version import __version__
 from unembed.defences import DEFENCES
-from unembed.encoders.base import well_formed
 from unembed.errors import UnembedError
 from unembed.server.batcher import Batcher
 from unembed.server.bodies import bounded_route
@@ -51,6 +50,7 @@ from unembed.server.schemas import (
 )
 from unembed.server.settings import Limits, Settings
 from unembed.server.views import describe_reference
+from unembed.text import well_formed
 
 _EXAMPLES = Path(__file__).parent / "examples.json"
 # Values of a request besides its texts and vectors.

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
+from unembed.canvas import RoundTrip
 from unembed.config import DecodingConfig
 from unembed.defences import Defence
 from unembed.errors import ConfigError, UnembedError, VectorError
-from unembed.evaluation.round_trip import RoundTrip
 from unembed.inverter import check_lengths, check_vectors, make_options
 from unembed.server.jobs import Job
 from unembed.server.models import Models, ServedModel

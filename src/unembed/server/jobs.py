@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unembed.canvas import RoundTrip
 from unembed.config import DecodingConfig
 from unembed.defences import Defence
 from unembed.errors import UnembedError
-from unembed.evaluation.round_trip import RoundTrip
 from unembed.server.models import ServedModel
 from unembed.server.schemas import Result, Statistics, StepShown
 

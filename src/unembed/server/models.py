@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from unembed.canvas import RoundTrip, fit_text
 from unembed.config import STRATEGIES
 from unembed.encoders import Encoder, EncoderDescription, SubstitutingEncoder
 from unembed.errors import ConfigError, did_you_mean
-from unembed.evaluation.round_trip import RoundTrip, fit_text
 from unembed.inverter import Inverter
 from unembed.server.problems import Refusal
 from unembed.server.schemas import ModelDescription

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unembed.canvas import RoundTrip
 from unembed.decoding import Step
-from unembed.evaluation.metrics import exact_match, token_accuracy, token_f1
-from unembed.evaluation.round_trip import RoundTrip
+from unembed.measures import exact_match, token_accuracy, token_f1
 from unembed.server.models import ServedModel
 from unembed.server.schemas import CanvasToken, Histogram, Measures, Reference, Statistics, StepShown
 

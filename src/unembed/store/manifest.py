@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from unembed.canvas import CanvasVocabulary
 from unembed.encoders import EncoderDescription
 from unembed.errors import StoreError, first_line, from_os_error
 from unembed.files import write_json
-from unembed.store.canvas import CanvasVocabulary
 from unembed.store.fingerprint import Fingerprint
 
 FILE = "manifest.json"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from unembed.canvas import tokenizer_hash
 from unembed.errors import StoreError, first_line
 from unembed.files import checksum
-from unembed.store.canvas import tokenizer_hash
 from unembed.store.manifest import TOKENIZER_FILE, Manifest, Shard
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from unembed.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError, StoreError
 from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
-from unembed.store.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
 from unembed.store.fingerprint import Fingerprint
 from unembed.store.manifest import FILE, TOKENIZER_FILE, Manifest, Shard
 

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from unembed.store import CanvasVocabulary, Store
+from unembed.canvas import close_canvas
+from unembed.store import Store
 
 
 class BatchPlan:
@@ -60,14 +61,6 @@ def load_batch(store: Store, rows: np.ndarray, *, exact: bool) -> tuple[Tensor, 
     lengths = store.lengths[rows]
     tokens = tokens[:, : int(lengths.max())] if exact else close_canvas(tokens, lengths, store.manifest.vocabulary)
     return torch.from_numpy(store.embeddings(rows)), torch.from_numpy(tokens)
-
-
-def close_canvas(tokens: np.ndarray, lengths: np.ndarray, vocabulary: CanvasVocabulary) -> np.ndarray:
-    """Put [EOS] behind each text that leaves room for it; a text that fills the canvas has none."""
-    closed = tokens.copy()
-    short = np.flatnonzero(lengths < tokens.shape[1])
-    closed[short, lengths[short]] = vocabulary.eos
-    return closed
 
 
 def step_generator(seed: int, step: int, rank: int) -> torch.Generator:

@@ -1,7 +1,8 @@
 """Whether a recipe and a store belong together; if not, why, and what to do."""
 
-from unembed.config import Recipe
-from unembed.errors import StoreError
+from unembed.config import ModelConfig, Recipe
+from unembed.errors import ConfigError, StoreError
+from unembed.model import ConditionalMDLM
 from unembed.store import Manifest
 
 
@@ -34,3 +35,25 @@ def check_store(recipe: Recipe, manifest: Manifest) -> None:
             f"The store {recipe.data.store} does not fit the recipe: {'; '.join(differing)}.",
             "Change the recipe, or embed the corpus again with what it wants.",
         )
+
+
+def build_for_store(config: ModelConfig, manifest: Manifest) -> ConditionalMDLM:
+    """Build a model for a store, taking from its manifest what the config leaves open."""
+    return ConditionalMDLM(fit_config(config, manifest), manifest.vocabulary)
+
+
+def fit_config(config: ModelConfig, manifest: Manifest) -> ModelConfig:
+    """Fill in what a config leaves to the store, and refuse one that contradicts it."""
+    facts = {
+        "embedding_dim": manifest.encoder.dim,
+        "vocabulary_size": manifest.vocabulary_size,
+        "canvas_length": manifest.canvas_length,
+    }
+    for key, fact in facts.items():
+        wanted = getattr(config, key)
+        if wanted is not None and wanted != fact:
+            raise ConfigError(
+                f"The recipe says model.{key}: {wanted}, the store has {fact}.",
+                f"Remove the key from the recipe, or embed the corpus again with the encoder that has {wanted}.",
+            )
+    return config.model_copy(update=facts)

@@ -1,4 +1,4 @@
-"""The training loop. Knows stores, models and optimisers; decoding and checkpoints reach it as hooks.
+"""The training loop. Knows stores, models, optimisers and checkpoints; what is displayed, it reports to callbacks.
 
 Every step's batch, masks and dropout are functions of the seed and the step's number, so a run that was stopped and
 resumed takes the very steps that an uninterrupted one would have taken.
@@ -11,24 +11,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
 from unembed.config import Recipe, dump_recipe
 from unembed.errors import ConfigError, TrainingError
 from unembed.files import locked_folder, remove_leftovers
 from unembed.model import ConditionalMDLM, Objective
 from unembed.model.loss import Noised
-from unembed.store import Store
 from unembed.training.batches import step_generator
 from unembed.training.curves import draw_curves
+from unembed.training.free_running import measure_free_running
 from unembed.training.log import MetricsLog
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
@@ -40,13 +37,9 @@ _PATIENCE_WITH_SIGNALS = 2.0  # seconds
 
 
 @dataclass(frozen=True)
-class Hooks:
-    """What the loop calls but does not know."""
+class Callbacks:
+    """Who wants to know how a run is going."""
 
-    export: Callable[[Path, ConditionalMDLM, dict[str, Any]], None] | None = None
-    """Writes a loadable inverter with its metrics to a folder."""
-    free_running: Callable[[ConditionalMDLM, Store, np.ndarray], dict[str, float]] | None = None
-    """Inverts rows of a store from the all-masked canvas and measures the result."""
     on_stage: Callable[[str, int, int], None] | None = None
     """Called with a label, how much is done, and how much there is."""
     on_step: Callable[[int, int, dict[str, float]], None] | None = None
@@ -71,7 +64,7 @@ def train(
     resume: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
-    hooks: Hooks | None = None,
+    callbacks: Callbacks | None = None,
 ) -> Outcome:
     """Train as the recipe says, from the start or from the state of a stopped run.
 
@@ -81,7 +74,7 @@ def train(
     if device not in ("auto", "cpu"):
         raise ConfigError(f"Unknown device '{device}'.", "Give auto or cpu; CUDA_VISIBLE_DEVICES chooses among GPUs.")
     deadline = time.monotonic() + 60.0 * max_minutes if max_minutes is not None else math.inf
-    return _Loop(recipe, hooks or Hooks(), resume=resume, device=device).run(deadline)
+    return _Loop(recipe, callbacks or Callbacks(), resume=resume, device=device).run(deadline)
 
 
 class _LossModule(nn.Module):
@@ -99,10 +92,12 @@ class _LossModule(nn.Module):
 class _Loop:
     """One process's view of a run. ``facts`` is all that changes besides weights and optimisers."""
 
-    def __init__(self, recipe: Recipe, hooks: Hooks, *, resume: bool, device: str) -> None:
+    def __init__(self, recipe: Recipe, callbacks: Callbacks, *, resume: bool, device: str) -> None:
         check_run(recipe, resume=resume)
-        self.recipe, self.config, self.hooks = recipe, recipe.training, hooks
+        self.recipe, self.config, self.callbacks = recipe, recipe.training, callbacks
         self.folder = recipe.training.output
+        from accelerate import Accelerator
+
         self.accelerator = Accelerator(mixed_precision=_precision(recipe, device), cpu=device == "cpu")
         self.is_main = self.accelerator.is_main_process
         self.parts = build_parts(recipe, self.accelerator.device, verify=self.is_main)
@@ -116,7 +111,7 @@ class _Loop:
                     ", ".join(differing),
                 )
         else:
-            self.facts["readout"] = prepare_model(self.parts, recipe, hooks.on_stage if self.is_main else None)
+            self.facts["readout"] = prepare_model(self.parts, recipe, callbacks.on_stage if self.is_main else None)
         self.facts |= self._circumstances()
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
@@ -239,13 +234,15 @@ class _Loop:
         }
         if self.facts["step"] % self.config.log_every == 0 or self.facts["step"] == 1:
             self.log.write("train", self.facts["step"], figures)
-        if self.hooks.on_step:
-            self.hooks.on_step(self.facts["step"], self.config.steps, figures)
+        if self.callbacks.on_step:
+            self.callbacks.on_step(self.facts["step"], self.config.steps, figures)
 
     def _validate(self) -> None:
         """Measure the averaged weights, and keep them as ``best`` when their ELBO is the lowest so far."""
         metrics = self._measure() if self.is_main else {}
         if self.accelerator.num_processes > 1:
+            from accelerate.utils import broadcast_object_list
+
             metrics = broadcast_object_list([metrics])[0]
         best = self.facts["best_elbo"]
         improved = best is None or metrics["elbo"] < best
@@ -258,20 +255,24 @@ class _Loop:
     def _measure(self) -> dict[str, float]:
         model = self.parts.averaged
         metrics = self.parts.validation(model)
-        if self.hooks.free_running and self.config.free_running_rows:
+        if self.config.free_running_rows:
             rows = self.parts.validation.rows[: self.config.free_running_rows]
-            metrics |= self.hooks.free_running(model, self.parts.validation_store, rows)
+            metrics |= measure_free_running(model, self.parts.validation.noise, self.parts.validation_store, rows)
         metrics |= {key: self.facts[key] for key in ("step", "samples")} | {"seconds": round(self.facts["seconds"], 1)}
         self.log.write("validation", self.facts["step"], metrics)
-        if self.hooks.on_validation:
-            self.hooks.on_validation(metrics)
+        if self.callbacks.on_validation:
+            self.callbacks.on_validation(metrics)
         return metrics
 
     def _export(self, name: str) -> None:
-        if self.is_main and self.hooks.export:
-            # "step" is the one that was measured, which may be older than the weights.
-            facts = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
-            self.hooks.export(self.folder / name, self.parts.averaged, facts)
+        """Write the averaged weights as a loadable inverter."""
+        if not self.is_main:
+            return
+        # "step" is the one that was measured, which may be older than the weights.
+        metrics = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
+        model, store = self.parts.averaged, self.parts.store
+        info = CheckpointInfo.for_store(store.manifest, model.config.without_places(), self.recipe.noise, metrics)
+        save_checkpoint(self.folder / name, Checkpoint(model, store.tokenizer(), info))
 
     def _save_state(self) -> None:
         save_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers, self.facts)

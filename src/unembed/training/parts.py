@@ -16,7 +16,7 @@ from unembed.errors import TrainingError
 from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchDataset, BatchPlan
-from unembed.training.compatibility import check_pair, check_store
+from unembed.training.compatibility import build_for_store, check_pair, check_store
 from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
 from unembed.training.pretrained import initialise_from_encoder, initialise_from_inverter
@@ -58,7 +58,7 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
     if not store.manifest.complete:
         logger.warning("The store %s is not finished: training on its first %s rows.", store.folder, f"{len(store):,}")
     torch.manual_seed(recipe.training.seed)
-    model = ConditionalMDLM.for_store(recipe.model, store.manifest).to(device)
+    model = build_for_store(recipe.model, store.manifest).to(device)
     noise = NoiseSchedule(recipe.noise)
     exact = model.config.canvas == "exact"
     counts = count_tokens(store, model.denoiser.outputs, exact=exact)

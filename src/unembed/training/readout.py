@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unembed.canvas import close_canvas
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 from unembed.model.candidates import draw_candidates, most_frequent
 from unembed.model.readout import bag_f1
 from unembed.store import Store
-from unembed.training.batches import close_canvas
 from unembed.training.pretrained import read_weights
 
 _CHUNK = 8192

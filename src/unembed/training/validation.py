@@ -6,14 +6,13 @@ not the accuracy of an inversion, which sees none of the text.
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unembed.config import NoiseConfig, TrainingConfig
-from unembed.model import Condition, ConditionalMDLM, NoiseSchedule, Objective
+from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
+from unembed.model.teacher_forcing import MASK_RATES, masked_guesses
 from unembed.store import Store
 from unembed.training.batches import BatchPlan, load_batch, step_generator
 
-MASK_RATES = (0.1, 0.5, 0.9)
 _SEED = 20_240_229
 _BATCH = 64
 
@@ -69,20 +68,3 @@ class Validation:
                 right, counted = masked_guesses(model, self.noise, tokens, condition, draws, rate)
                 add(f"masked_accuracy@{rate}", float(right.sum()), float(counted.sum()))
         return {name: sums[name] / max(counts[name], 1.0) for name in sums}
-
-
-def masked_guesses(
-    model: ConditionalMDLM, noise: NoiseSchedule, tokens: Tensor, condition: Condition, draws: Tensor, rate: float
-) -> tuple[Tensor, Tensor]:
-    """Mask the share ``rate`` of each row of true tokens (B, T), where ``draws`` are least, and have it guessed.
-
-    Returns:
-        Which masked positions were guessed right, and which count ([PAD] does not), both (B, T).
-    """
-    masks = draws.argsort(1).argsort(1) < max(1, round(rate * tokens.shape[1]))
-    canvas = tokens.masked_fill(masks, model.vocabulary.mask)
-    times = noise.time_of(masks.float().mean(1))
-    logits = model.logits(model.hidden(canvas, condition, times), masks, canvas, condition)
-    counted = masks & (tokens != model.vocabulary.pad)
-    guessed = tokens.masked_scatter(masks, logits.argmax(1))
-    return counted & (guessed == tokens), counted

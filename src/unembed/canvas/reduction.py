@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer, pre_tokenizers
 
-from unembed.encoders.base import well_formed
+from unembed.canvas.vocabulary import CanvasVocabulary
 from unembed.errors import ConfigError
-from unembed.store.canvas import CanvasVocabulary
+from unembed.text import well_formed
 
 _AT_ONCE = 1024
 

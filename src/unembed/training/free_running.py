@@ -5,7 +5,7 @@ import torch
 
 from unembed.config import DecodingConfig
 from unembed.decoding import decode
-from unembed.evaluation.metrics import exact_match, token_accuracy, token_f1
+from unembed.measures import exact_match, token_accuracy, token_f1
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.store import Store
 

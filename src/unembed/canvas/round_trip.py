@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
+from unembed.canvas.fitting import fit_to_canvas
 from unembed.errors import CorpusError
-from unembed.store import fit_to_canvas
 
 
 @dataclass(frozen=True)
