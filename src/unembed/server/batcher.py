@@ -185,9 +185,7 @@ class Batcher:
     def _next_batch(self) -> list[Job]:
         if self._running >= self._settings.limits.queue:  # interrupted work takes memory
             return []
-        return self._line.next_batch(
-            job for work in self._active if isinstance(work, Decoding) for job in work.jobs if job.guided
-        )
+        return self._line.next_batch([work.jobs for work in self._active if isinstance(work, Decoding)])
 
     def _check(self) -> None:
         if self._stopping:

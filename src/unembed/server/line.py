@@ -7,7 +7,7 @@ batch is never overtaken for longer than it has vectors.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import count, islice
 
 from unembed.server.jobs import Job
 from unembed.server.settings import Settings
@@ -50,20 +50,26 @@ class Line:
         jobs, self._jobs = self._jobs, []
         return jobs
 
-    def next_batch(self, searching: Iterable[Job]) -> list[Job]:
-        """Return what should be begun next: vectors to be made first, because they tell what fits together.
+    def next_batch(self, decoded: Sequence[Sequence[Job]]) -> list[Job]:
+        """Return what should begin next: vectors to be made first, because they tell what fits together.
 
         Args:
-            searching: jobs of guided searches that are under way. There is room for a few only, and one request cannot
-                take it all.
+            decoded: the batches that are being decoded. A request does not begin more of them than there are workers,
+                and does not take all the room for searches.
         """
         unprepared = [job for job in self._jobs if job.prepared is None]
-        searches = Counter(job.request for job in searching)
+        if unprepared:
+            same_model = (job for job in unprepared if job.batch_key == unprepared[0].batch_key)
+            return list(islice(same_model, self._settings.largest_batch))
+        batches = Counter(request for jobs in decoded for request in {job.request for job in jobs})
+        searches = Counter(job.request for jobs in decoded for job in jobs if job.guided)
         batch: list[Job] = []
-        for job in unprepared or self._jobs:
+        for job in self._jobs:
             if batch and job.batch_key != batch[0].batch_key:
                 continue
-            if job.guided and not unprepared:
+            if not batch and batches[job.request] >= self._settings.workers:
+                continue
+            if job.guided:
                 if searches.total() >= self._settings.searches or searches[job.request] >= _SEARCHED_TOGETHER:
                     continue
                 searches[job.request] += 1

@@ -19,6 +19,7 @@ const KNOCK_EVERY = 3000;
 const form = find("page", HTMLFormElement);
 const lanesNode = find("lanes", HTMLElement);
 const verdict = find("verdict", HTMLElement);
+const warningsNode = find("warnings", HTMLElement);
 const resultsNode = find("results", HTMLElement);
 const nudge = find("nudge", HTMLElement);
 const api = new Api(askForKey);
@@ -59,7 +60,7 @@ function showFrame(player) {
 
 /** @param {boolean} stale whether what stage four shows belongs to an earlier run */
 function markStale(stale) {
-  for (const node of [verdict, resultsNode]) node.classList.toggle("stale", stale);
+  for (const node of [verdict, warningsNode, resultsNode]) node.classList.toggle("stale", stale);
 }
 
 /** Starts over with what is given and set now. */
