@@ -383,16 +383,23 @@ def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, cap
     assert client.get("/health").status_code == 200
 
 
-def test_shutting_down_turns_away_what_waits(gated):
+def test_shutting_down_answers_what_waits_and_what_is_worked_on(gated, caplog):
     # Not through the fixture: the end of the server is what is looked at.
     app = make_app(Settings(workers=1), [ServedModel("gated", gated)])
-    with running(app) as (server, address), ThreadPoolExecutor(2) as pool:
+    with running(app) as (server, address), ThreadPoolExecutor(3) as pool:
         answers = [
             pool.submit(httpx.post, f"{address}/api/invert", json={"vector": v, "length": 4 + n}, timeout=30)
             for n, v in enumerate(VECTORS[:2])
         ]
         until(lambda: gated.engine.passes == 1)
+        stream = pool.submit(httpx.post, f"{address}/api/invert/stream", json={"vector": VECTORS[2]}, timeout=30)
+        until(lambda: httpx.get(f"{address}/api/queue").json()["waiting"] == 2)
         server.should_exit = True
-        time.sleep(0.2)
+        for answer in answers:  # one is worked on, the other waits; neither has to wait for the pass
+            assert answer.result().status_code == 503
+            assert answer.result().json()["message"] == "The server is shutting down."
+            assert int(answer.result().headers["retry-after"]) > 0
+        assert stream.result().text.rstrip().splitlines()[-2] == "event: error"
+        assert '"status":503' in stream.result().text
         gated.engine.gate.set()
-        assert {answer.result().status_code for answer in answers} <= {200, 503}
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
