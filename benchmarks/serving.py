@@ -184,13 +184,11 @@ def make_model(folder: Path, *, quick: bool) -> None:
 
     encoder = load_encoder(device="cpu")
     vocabulary = CanvasVocabulary.of(encoder.tokenizer)
-    shape = {
-        "embedding_dim": encoder.description.dim,
-        "vocabulary_size": vocabulary.size,
-        "canvas_length": CANVAS_LENGTH,
-    }
+    config = minilm_recipe(quick=quick).model.resolve(
+        embedding_dim=encoder.description.dim, vocabulary_size=vocabulary.size, canvas_length=CANVAS_LENGTH
+    )
     torch.manual_seed(0)
-    model = ConditionalMDLM(minilm_recipe(quick=quick).model.model_copy(update=shape), vocabulary)
+    model = ConditionalMDLM(config, vocabulary)
     info = CheckpointInfo(
         encoder=encoder.description,
         model=model.config,

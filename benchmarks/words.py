@@ -96,8 +96,8 @@ def _coverage(inverter: Inverter, vectors: np.ndarray, count: int, name: str) ->
 def _make_inverter(*, quick: bool) -> Inverter:
     encoder = load_encoder()
     vocabulary = CanvasVocabulary.of(encoder.tokenizer)
-    config = minilm_recipe(quick=quick).model.model_copy(
-        update={"embedding_dim": 384, "vocabulary_size": vocabulary.size, "canvas_length": 32}
+    config = minilm_recipe(quick=quick).model.resolve(
+        embedding_dim=384, vocabulary_size=vocabulary.size, canvas_length=32
     )
     torch.manual_seed(0)
     info = CheckpointInfo(

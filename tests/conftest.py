@@ -162,13 +162,13 @@ def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     import torch
 
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
-    from unembed.config import ModelConfig, NoiseConfig
+    from unembed.config import ModelRecipe, NoiseConfig
     from unembed.store import Store
     from unembed.training.compatibility import build_for_store
 
     store = Store(tiny_store / "train")
     torch.manual_seed(0)
-    model = build_for_store(ModelConfig(layers=1, width=16, heads=2, feedforward=32), store.manifest)
+    model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32), store.manifest)
     info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     save_checkpoint(tmp_path / "tiny-checkpoint", Checkpoint(model, store.tokenizer(), info))
     return tmp_path / "tiny-checkpoint"

@@ -24,7 +24,12 @@ VECTORS = RANDOM.normal(size=(300, 16)).astype(np.float32)
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 FAKE = EncoderDescription(name="org/Fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
 INFO = CheckpointInfo(
-    encoder=FAKE, model=ModelConfig(), noise=NoiseConfig(), special_ids=(), tokenizer_hash="", training_rows=1
+    encoder=FAKE,
+    model=ModelConfig(embedding_dim=16, vocabulary_size=9, canvas_length=12),
+    noise=NoiseConfig(),
+    special_ids=(),
+    tokenizer_hash="",
+    training_rows=1,
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from unembed.config import DecodingConfig
 from unembed.encoders import Encoder
 from unembed.files import write_json
-from unembed.inverter import Inverter
+from unembed.inverter import Inversion, Inverter
 from unembed.measures import token_f1
 from unembed.progress import Tell
 
@@ -108,33 +108,27 @@ class Attacker:
     def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
         begun = time.perf_counter()
         guided = options.strategy == "guided"
-        vocabulary, tokenizer = self.inverter.info.vocabulary, self.inverter.tokenizer
         hypotheses: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
-        kept: dict[int, tuple[list[int], float, int]] = {}
+        kept: dict[int, Inversion] = {}
         for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
-            for place, row in enumerate(step.rows.tolist()):
-                if step.mask_rate[place] > 0:
-                    continue
-                ids = vocabulary.text_ids(step.canvas[place].tolist())
-                hypotheses[row][int(step.candidate[place])] = ids
-                if step.final[place]:
-                    confidence = float(step.confidence[place, : len(ids)].mean()) if ids else 0.0
-                    kept[row] = (ids, confidence, int(step.encoder_calls[place]))
-        texts = tokenizer.decode_batch([kept[row][0] for row in range(len(vectors))])
+            for text in step.complete(self.inverter.info.vocabulary):
+                hypotheses[text.row][text.candidate] = text.ids
+            kept |= self.inverter.read(step, options)
+        texts = [kept[row].text for row in range(len(vectors))]
         cosines = None if self.encoder is None else _cosines(self.encoder.encode(texts), vectors)
         each = (time.perf_counter() - begun) / max(1, len(vectors))
         found = []
-        for row, text in enumerate(texts):
-            ids, confidence, calls = kept[row]
+        for row, inversion in sorted(kept.items()):
+            ids = inversion.ids
             others = [token_f1(other, ids) for other in hypotheses[row].values() if other != ids]
             found.append(
                 Recovery(
                     ids=ids,
-                    text=text,
-                    confidence=confidence,
+                    text=inversion.text,
+                    confidence=inversion.confidence,
                     agreement=float(np.mean(others)) if others else 1.0,
                     cosine=None if cosines is None else float(cosines[row]),
-                    encoder_calls=calls,
+                    encoder_calls=inversion.encoder_calls,
                     seconds=each,
                 )
             )

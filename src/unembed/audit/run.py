@@ -132,7 +132,7 @@ def audit(
         assumptions=runs.assumptions(identified.certain),
         command=command,
         shows_text=settings.show_text,
-        canvas_length=inverter.info.model.canvas_length or 0,
+        canvas_length=inverter.info.model.canvas_length,
     )
     attacker.notebook.discard()
     return found
@@ -263,5 +263,5 @@ def _describe(inverter: Inverter) -> dict[str, str | int | float]:
         "encoder": info.encoder.name,
         "parameters": parameters,
         "training texts": info.training_rows,
-        "longest text (tokens)": info.model.canvas_length or 0,
+        "longest text (tokens)": info.model.canvas_length,
     }

@@ -62,8 +62,6 @@ class WordReader:
             find: words that are looked for however rare they are.
         """
         readout = inverter.model.readout
-        if readout.config.kind == "none":
-            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
         self._inverter = inverter
         base = readout.base.detach()
         named = [token for token in base.argsort(descending=True, stable=True).tolist() if self._says_much(token)]
@@ -74,14 +72,8 @@ class WordReader:
         self.places = {word: self.words.index(word) for word in find}
         """Where in :attr:`words` those are that were to be found."""
         self._top = min(top, len(self.words))
-        layer = readout.linear if readout.config.kind == "linear" else readout.out
         tokens = torch.tensor([piece for pieces in chosen.values() for piece in pieces], device=base.device).long()
-        weight, bias = layer.weight.detach()[tokens].float(), layer.bias.detach()[tokens].float()
-        if readout.config.kind == "linear":
-            spread = (base[tokens] / 2).exp()  # probabilities come out: divided here, subtracted from logits below
-            weight, bias = weight / spread[:, None], bias / spread
-        else:
-            bias = bias - base[tokens] / 2
+        weight, bias = readout.word_scores(tokens)
         # A word of several pieces stands out as they do on average, each as much as it is rare.
         sizes = [len(pieces) for pieces in chosen.values()]
         rarity = [part / part.sum() for part in torch.split(-base[tokens].clamp(max=-1e-6), sizes)]

@@ -1,4 +1,4 @@
-"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows places, not models."""
+"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows folders, not models."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def fetch_checkpoint(
     if name == DEFAULT:
         if not _PACKAGED.is_dir():
             raise CheckpointError(
-                "This copy of unembed came without its inverter.", "Install it anew, or name another with --model."
+                "This copy of unembed came without its inverter.", "Install it again, or name another `model`."
             )
         return _PACKAGED
     if Path(name).exists():

@@ -229,7 +229,7 @@ def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "E
 def _checked(length: int | None, inverter: "Inverter") -> int | None:
     from unembed.errors import ConfigError
 
-    longest = inverter.info.model.canvas_length or 0
+    longest = inverter.info.model.canvas_length
     if length is not None and length > longest:
         raise ConfigError(f"--length {length} is more than the {longest} tokens of this inverter.", "Give less.")
     return length
@@ -302,7 +302,7 @@ def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None
         heading = _heading(one.trips[0]) if one.trips else [("vector", Text(str(number)))]
         with Animation(console, job.painter, heading) as animation:
             for result in job.run([one], animation.show):
-                text = job.painter.canvas(result.ids, result.inversion.confidences)
+                text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
 
 

@@ -100,7 +100,7 @@ class SectionMaker:
                 texts,
                 subject.inverter.tokenizer,
                 protocol=protocol,
-                canvas_length=subject.inverter.info.model.canvas_length or 0,
+                canvas_length=subject.inverter.info.model.canvas_length,
                 limit=settings.limit,
                 seed=settings.seed,
                 name=texts_name,

@@ -66,7 +66,7 @@ class ServedModel:
     @property
     def canvas_length(self) -> int:
         """Tokens that a text can have at most."""
-        return self.inverter.info.model.canvas_length or 0
+        return self.inverter.info.model.canvas_length
 
     def needed_encoder(self, purpose: str) -> SharedEncoder:
         """Return the encoder, or say that there is none."""

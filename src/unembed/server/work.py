@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from unembed.decoding import Step
+from unembed.decoding import GuidedRounds, Step
 from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
@@ -88,27 +88,29 @@ class Decoding:
         assert jobs[0].options is not None
         self._options = jobs[0].options
         self._started = 0.0
-        self._steps: Iterator[Step] | None = None
+        self._rounds: Iterator[list[Step]] | None = None
 
     def advance(self) -> bool:
         """Take one pass, or one round of a guided search."""
         if all(job.cancelled for job in self.jobs):
             return False
         began = time.perf_counter()
-        if self._steps is None:
-            self._steps = self._start()
-        step = next(self._steps, None)
-        if step is None:
+        if self._rounds is None:
+            self._rounds = self._start()
+        if isinstance(self._rounds, GuidedRounds):
+            self._rounds.stop([row for row, job in enumerate(self.jobs) if job.cancelled])
+        steps = next(self._rounds, None)
+        if steps is None:
             return False
-        self._show(step)
-        inversions = self._model.inverter.read(step, self._options)
+        inversions: dict[int, Inversion] = {}
+        for step in steps:
+            self._show(step)
+            inversions |= self._model.inverter.read(step, self._options)
         cosines = self._cosines(inversions)
         self.seconds += time.perf_counter() - began
         for row, inversion in inversions.items():
-            job = self.jobs[row]
-            ids = self._model.inverter.info.vocabulary.text_ids(_final_canvas(step, row))
-            job.tell(self._result(job, inversion, ids, cosines.get(row)))
-            self._pace.learn(job, self.seconds / len(self.jobs))
+            self.jobs[row].tell(self._result(self.jobs[row], inversion, cosines.get(row)))
+            self._pace.learn(self.jobs[row], self.seconds / len(self.jobs))
         if self.seconds > self._settings.work_seconds * len(self.jobs):
             raise Refusal(
                 504,
@@ -118,24 +120,24 @@ class Decoding:
         return True
 
     def close(self) -> None:
-        """End the passes and count the time that they took."""
-        if self._steps is not None:
-            self._steps.close()  # type: ignore[attr-defined]
+        """Count the time that the passes took, and let go of what they need."""
+        if self._rounds is not None:
             self._metrics.decode_seconds.labels(self._options.strategy).observe(self.seconds)
+        self._rounds = None
 
-    def _start(self) -> Iterator[Step]:
+    def _start(self) -> Iterator[list[Step]]:
         self._started = time.perf_counter()
         for job in self.jobs:
             job.tell(Started())
             self._metrics.wait_seconds.observe(self._started - job.arrived)
         self._metrics.batch_size.observe(len(self.jobs))
-        return self._model.inverter.decode(
-            np.stack([job.prepared.vector for job in self.jobs if job.prepared]),
-            self._options,
-            lengths=None if self.jobs[0].length is None else [job.length or 0 for job in self.jobs],
-            encoder=self._model.shared_encoder if self._options.strategy == "guided" else None,
-            batch_size=self._settings.largest_batch,
-        )
+        inverter, size = self._model.inverter, self._settings.largest_batch
+        vectors = np.stack([job.prepared.vector for job in self.jobs if job.prepared])
+        lengths = None if self.jobs[0].length is None else [job.length or 0 for job in self.jobs]
+        if self._options.strategy == "guided":
+            encoder = self._model.needed_encoder("Guided decoding")
+            return inverter.guided_rounds(vectors, self._options, encoder=encoder, lengths=lengths, batch_size=size)
+        return ([step] for step in inverter.decode(vectors, self._options, lengths=lengths, batch_size=size))
 
     def _show(self, step: Step) -> None:
         """Send a pass to the jobs that are watched."""
@@ -153,7 +155,7 @@ class Decoding:
         vectors = self._model.shared_encoder.encode([inversion.text for inversion in inversions.values()])
         return {row: cosine(vector, self.jobs[row].original) for row, vector in zip(inversions, vectors, strict=True)}
 
-    def _result(self, job: Job, inversion: Inversion, ids: list[int], cosine: float | None) -> Result:
+    def _result(self, job: Job, inversion: Inversion, cosine: float | None) -> Result:
         assert job.prepared is not None
         return Result(
             text=inversion.text,
@@ -169,14 +171,8 @@ class Decoding:
             cosine=cosine,
             encoder_calls=inversion.encoder_calls,
             reference=describe_reference(job.trip, job.model),
-            measures=measure(ids, job.trip),
+            measures=measure(inversion.ids, job.trip),
             statistics=job.prepared.statistics,
             warnings=job.prepared.warnings,
             model=job.model.name,
         )
-
-
-def _final_canvas(step: Step, row: int) -> list[int]:
-    """Return the canvas that a step finishes for a vector."""
-    index = int(((step.rows == row) & step.final).nonzero()[0, 0])
-    return step.canvas[index].tolist()  # type: ignore[no-any-return]

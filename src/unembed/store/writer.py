@@ -49,7 +49,7 @@ def embed_texts(
     with locked_folder(folder) as free:
         if not free:
             raise StoreError(
-                f"Another process is filling the store in {folder}.", "Wait for it, or give another --output."
+                f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
         tokenizer = tokenizer or encoder.tokenizer
         wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
@@ -104,18 +104,18 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
         wanted.save(folder)
         return wanted
-    found = Manifest.load(folder)
-    if differences := found.differences(wanted):
+    stored = Manifest.load(folder)
+    if differences := stored.differences(wanted):
         raise StoreError(
             f"{folder} was begun with something else: {'; '.join(differences)}.",
-            "Give another --output, or remove the folder to begin anew.",
+            "Give another `output`, or remove the folder to begin anew.",
         )
-    if not _holds_tokenizer(folder / TOKENIZER_FILE, found.tokenizer_hash):
+    if not _holds_tokenizer(folder / TOKENIZER_FILE, stored.tokenizer_hash):
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
-    intact = tuple(shard for shard in found.shards if _is_intact(folder, shard))
-    if len(intact) < len(found.shards):
-        found = found.model_copy(update={"shards": intact, "complete": False, "fingerprint": None})
-    return found
+    intact = tuple(shard for shard in stored.shards if _is_intact(folder, shard))
+    if len(intact) < len(stored.shards):
+        stored = stored.model_copy(update={"shards": intact, "complete": False, "fingerprint": None})
+    return stored
 
 
 def _write_shard(

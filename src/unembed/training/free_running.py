@@ -23,8 +23,7 @@ def measure_free_running(
     embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
     recovered: dict[int, list[int]] = {}
     for step in decode(model, noise, embeddings, options):
-        for place in step.final.nonzero()[:, 0].tolist():
-            recovered[int(step.rows[place])] = model.vocabulary.text_ids(step.canvas[place].tolist())
+        recovered |= {text.row: text.ids for text in step.finished(model.vocabulary)}
     pairs = [(recovered[row], reference) for row, reference in enumerate(references)]
     measures = {"token_accuracy": token_accuracy, "token_f1": token_f1, "exact_match": exact_match}
     return {name: sum(measure(*pair) for pair in pairs) / len(pairs) for name, measure in measures.items()}
