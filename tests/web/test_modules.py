@@ -13,7 +13,7 @@ def call(browser, address):
     page.goto(address)
     folder = page.get_attribute("link[rel=stylesheet]", "href").removesuffix("/style.css")
     yield lambda module, code, *arguments: page.evaluate(
-        f"async (arguments_) => {{ const module = await import('/{folder}/{module}'); return ({code})(...arguments_); }}",
+        f"async (given) => {{ const module = await import('/{folder}/{module}'); return ({code})(...given); }}",
         list(arguments),
     )
     page.close()
