@@ -362,7 +362,7 @@ class Inverter:
         verb = "vector does" if len(vectors) == 1 else "vectors do"
         return [
             f"The {verb} not look like those of {self.info.encoder.name} that this inverter was trained on: "
-            f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed since, its text means nothing."
+            f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
         ]
 
     def _log_warnings(self, vectors: np.ndarray) -> None:
