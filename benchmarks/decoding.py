@@ -24,7 +24,6 @@ from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, NoiseConfig, parse
 from unembed.corpus import read_texts
 from unembed.decoding import decode
-from unembed.encoders import load_encoder
 from unembed.engine import Engine
 from unembed.engine.graphs import make_graphs
 from unembed.engine.onnx import OnnxEngine
@@ -171,7 +170,7 @@ def real_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSchedu
     references = choose_references(
         read_texts(options.texts), inverter.tokenizer, protocol="canvas", canvas_length=length, limit=options.count
     )
-    encoder = load_encoder(inverter.info.encoder.name, prompt=inverter.info.encoder.prompt, device="cpu")
+    encoder = inverter.load_encoder(device="cpu")
     inverter.check_encoder(encoder)
     vectors = torch.from_numpy(encoder.encode(references.texts)).float()
     rows = Rows(vectors, torch.full((len(vectors),), length), references.ids)

@@ -268,7 +268,7 @@ class Inverter:
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
             )
         self.check_encoder(encoder)
-        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length or 0)
+        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
 
     @torch.no_grad()
     def words(
@@ -297,7 +297,7 @@ class Inverter:
     def round_trip(self, texts: Sequence[str], encoder: "Encoder") -> tuple[list[RoundTrip], np.ndarray]:
         """Embed texts in order to read them back: what of each fits a canvas, and the vectors (n, d) of that part."""
         self.check_encoder(encoder)
-        longest = self.info.model.canvas_length or 0
+        longest = self.info.model.canvas_length
         trips = [fit_text(well_formed(text), self.tokenizer, longest) for text in texts]
         return trips, encoder.encode([trip.embedded for trip in trips])
 
@@ -309,23 +309,9 @@ class Inverter:
                 address only if it is given here: that of a checkpoint may be anybody's.
             device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         """
-        from unembed.encoders import is_endpoint, load_encoder
+        from unembed.encoders import load_described_encoder
 
-        described = self.info.encoder
-        if location is None and is_endpoint(described.name):
-            raise EncoderError(
-                f"This inverter's encoder is an endpoint: texts would be sent to {described.name!r}.",
-                "If you trust it, pass its address as the location.",
-            )
-        name = described.name if location is None else location
-        encoder = load_encoder(
-            name,
-            prompt=described.prompt,
-            truncate_dim=described.truncate_dim,
-            task=described.task,
-            revision=described.revision if location is None and "/" in name else None,
-            device=device,
-        )
+        encoder = load_described_encoder(self.info.encoder, location=location, device=device)
         self.check_encoder(encoder)
         return encoder
 

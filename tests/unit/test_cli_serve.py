@@ -65,7 +65,8 @@ def test_it_serves_until_it_is_told_to_end(start, number):
 
 def test_sigterm_during_work_answers_every_request(start):
     process, address, _ = start("--workers", "1")
-    vectors = np.random.default_rng(0).normal(size=(64, 16)).tolist()
+    directions = np.random.default_rng(0).normal(size=(64, 16))
+    vectors = (directions / np.linalg.norm(directions, axis=1, keepdims=True)).tolist()
     options = {"strategy": "euler", "steps": 64, "candidates": 16}
     with ThreadPoolExecutor(8) as pool:
         batches = [

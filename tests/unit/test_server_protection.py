@@ -144,6 +144,11 @@ def test_browsers_keep_the_pages_files_until_they_change(serve, monkeypatch, tmp
         {"Authorization": f"Basic {KEY}"},
         {"Authorization": "Bearer"},
         {"X-API-Key": KEY[:-1]},
+        {"Authorization": f"Bearer {KEY[::-1]}"},
+        {"X-API-Key": KEY[::-1]},
+        {"X-API-Key": KEY[:-1] + "x"},
+        {"X-API-Key": "x" + KEY[1:]},
+        {"X-API-Key": KEY.upper()},
         {"X-API-Key": "schlüssel".encode()},
     ],
 )

@@ -91,19 +91,11 @@ class Job:
             start += len(batch.vectors)
 
     def _compare(self, inversion: "Inversion", trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
-        import numpy as np
-
-        from unembed.measures import exact_match, token_accuracy, token_f1
+        from unembed.measures import Forms, compare_one
 
         assert self.encoder is not None
-        again, ids = self.encoder.encode([inversion.text])[0], inversion.ids
-        norms = np.linalg.norm(again) * np.linalg.norm(vector)
-        return {
-            "token_accuracy": token_accuracy(ids, trip.ids),
-            "token_f1": token_f1(ids, trip.ids),
-            "exact_match": exact_match(ids, trip.ids),
-            "cosine": float(again @ vector / max(norms, 1e-12)),
-        }
+        recovered = Forms([inversion.ids], [inversion.text], self.encoder.encode([inversion.text]))
+        return compare_one(recovered, Forms([trip.ids], [trip.embedded], vector[None]))
 
 
 def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:

@@ -49,9 +49,9 @@ def recover(
     encoder: Encoder,
     lengths: Sequence[int] | None = None,
     batch_size: int = BATCH_SIZE,
-    tell: Callable[[int], None] = lambda done: None,
+    on_finished: Callable[[int], None] = lambda count: None,
 ) -> Recovered:
-    """Invert every vector; ``tell`` hears how many more are finished.
+    """Invert every vector.
 
     Args:
         inverter: what inverts.
@@ -60,7 +60,7 @@ def recover(
         encoder: for ``guided``; blind strategies never see it.
         lengths: of the texts, where the protocol makes them known.
         batch_size: hypotheses decoded together.
-        tell: called after each step.
+        on_finished: told after each step how many more vectors are finished.
     """
     guided, vocabulary = options.strategy == "guided", inverter.info.vocabulary
     ids: list[list[int]] = [[] for _ in vectors]
@@ -76,5 +76,5 @@ def recover(
         if guided:
             for text in step.complete(vocabulary):
                 ways[text.row].append(Waypoint(text.encoder_calls, text.score, text.ids))
-        tell(len(finished))
+        on_finished(len(finished))
     return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from unembed._version import __version__
 from unembed.defences import DEFENCES
 from unembed.errors import UnembedError
+from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
 from unembed.server.bodies import bounded_route
 from unembed.server.following import follow, outcomes
@@ -38,6 +39,7 @@ from unembed.server.schemas import (
     ExampleList,
     Health,
     InvertRequest,
+    MeasureDescription,
     ModelDescription,
     ModelList,
     Problem,
@@ -89,7 +91,7 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     metrics = Metrics()
     batcher = Batcher(settings, metrics)
     intake = Intake(served, settings.limits)
-    described = ModelList(models=served.describe(), defences=_defences(), limits=settings.limits)
+    described = ModelList(models=served.describe(), defences=_defences(), measures=_measures(), limits=settings.limits)
     examples = ExampleList.model_validate_json(_EXAMPLES.read_bytes())
     page = Page()
 
@@ -238,6 +240,12 @@ def _defences() -> list[DefenceDescription]:
         )
         for kind, defence in DEFENCES.items()
     ]
+
+
+def _measures() -> list[MeasureDescription]:
+    names = MeasureDescription.model_fields
+    everyday = [measure for measure in MEASURES if measure.everyday]
+    return [MeasureDescription(**{name: getattr(measure, name) for name in names}) for measure in everyday]
 
 
 def _most_values(limits: Limits, models: Sequence[ModelDescription]) -> int:

@@ -13,13 +13,14 @@ from unembed.decoding import GuidedRounds, Step
 from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
+from unembed.measures import cosine
 from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.metrics import Metrics
 from unembed.server.pace import Pace
 from unembed.server.problems import Refusal
 from unembed.server.schemas import RecoveredToken, Result
 from unembed.server.settings import Settings
-from unembed.server.views import cosine, describe_reference, describe_vector, measure, show_step
+from unembed.server.views import describe_reference, describe_vector, measure, show_step
 
 
 class Work(Protocol):
@@ -153,7 +154,9 @@ class Decoding:
         if self._model.shared_encoder is None or not inversions:
             return {}
         vectors = self._model.shared_encoder.encode([inversion.text for inversion in inversions.values()])
-        return {row: cosine(vector, self.jobs[row].original) for row, vector in zip(inversions, vectors, strict=True)}
+        return {
+            row: float(cosine(vector, self.jobs[row].original)) for row, vector in zip(inversions, vectors, strict=True)
+        }
 
     def _result(self, job: Job, inversion: Inversion, cosine: float | None) -> Result:
         assert job.prepared is not None

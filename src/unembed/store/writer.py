@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
-from unembed.encoders import Encoder
+from unembed.encoders import Encoder, known_tokenizer
 from unembed.errors import EncoderError, StoreError
 from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
 from unembed.store.fingerprint import Fingerprint
@@ -51,7 +51,7 @@ def embed_texts(
             raise StoreError(
                 f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
-        tokenizer = tokenizer or encoder.tokenizer
+        tokenizer = tokenizer or known_tokenizer(encoder)
         wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
         wanted = wanted.model_copy(update={"respelled_share": respelled_share})
         manifest = _begin(folder, wanted, tokenizer)

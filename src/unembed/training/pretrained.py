@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from unembed.checkpoint import read_weights
 from unembed.config import ModelConfig
-from unembed.encoders import load_encoder
+from unembed.encoders import known_tokenizer, load_encoder
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 
@@ -132,7 +132,7 @@ def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) 
             f"'{name}' cannot start the denoiser: {', '.join(differing)}.",
             "Set model.heads, model.norm_epsilon and model.rotary to its own, or choose another encoder with 'gelu'.",
         )
-    copy_weights(model, Source(name, source.state_dict(), beginning(config), encoder.tokenizer), tokenizer)
+    copy_weights(model, Source(name, source.state_dict(), beginning(config), known_tokenizer(encoder)), tokenizer)
 
 
 def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:

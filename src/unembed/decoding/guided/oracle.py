@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary
 from unembed.decoding.guided.hypothesis import Ids
-from unembed.encoders import Encoder, SubstitutingEncoder
+from unembed.encoders import Encoder, can_substitute
 
 
 class Oracle(Protocol):
@@ -49,7 +49,7 @@ class TextOracle:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.longest = longest
-        if isinstance(encoder, SubstitutingEncoder):
+        if can_substitute(encoder):
             self._theirs = encoder.tokenizer
             self._ours = _translation(self._theirs, tokenizer, vocabulary)
             self._untranslated = np.flatnonzero(self._ours < 0).tolist()
@@ -80,7 +80,7 @@ class TextOracle:
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
         """Ask the encoder for its gradient, if it has one, where it reads a text as the same pieces as we do."""
         estimates: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
-        if not isinstance(self.encoder, SubstitutingEncoder):
+        if not can_substitute(self.encoder):
             return estimates
         texts = self.write(hypotheses)
         read = self._theirs.encode_batch(texts, add_special_tokens=False)

@@ -102,7 +102,7 @@ class GuidedRounds:
             MaskFiller(self.engine, self.noise, self.embeddings),
             self.oracle,
             self._targets,
-            longest=self.engine.config.canvas_length or 0,
+            longest=self.engine.config.canvas_length,
             resize=self.lengths is None,
             gradient=config.gradient,
         )

@@ -52,7 +52,7 @@ function showFrame(player) {
   const results = lanes.flatMap(({ label, result }) => (result ? [{ label, result }] : []));
   if (revealed || !player.complete || player.playing || results.length < lanes.length) return;
   revealed = true;
-  showResults(verdict, resultsNode, results);
+  showResults(verdict, resultsNode, results, controls.catalogue.measures);
   markStale(false);
   nudge.hidden = !results.every(({ result }) => !result.encoder_calls && result.cosine !== null && !result.measures?.exact_match);
   say(`Done. ${verdict.textContent}`);
@@ -146,7 +146,7 @@ async function drawVector({ vector, statistics }, settings, given, signal) {
  *
  * @param {string} text
  * @param {string} model
- * @returns {Promise<number[] | null>} null when it cannot be had: it is only drawn behind the other one
+ * @returns {Promise<number[] | null>} null when the server does not give it: it is only drawn behind the other vector
  */
 function vectorOf(text, model) {
   if (plain.text !== text || plain.model !== model) {
