@@ -1,7 +1,8 @@
 """User-facing errors, each with its remedy. Knows nothing of the rest of the package.
 
-A mistake that a user can mend raises one of these: what was wrong, what was expected, what to type. The command line
-prints it without a traceback and exits with 2; anything else that escapes is a bug of ours.
+A mistake that a user can fix raises one of these: what is wrong, what was expected, what to do. A parameter is named
+in backticks, with its value or without (``Try `device="cpu"`.``): the command line turns it into its flag, prints the
+error without a traceback and exits with 2. Anything else that escapes is a bug of ours.
 """
 
 import errno
@@ -11,7 +12,7 @@ from importlib.util import find_spec
 
 
 class UnembedError(Exception):
-    """A mistake that the user can mend: the problem, and what to do about it."""
+    """A mistake that the user can fix: the problem, and what to do about it."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(f"{problem}\n{remedy}" if remedy else problem)

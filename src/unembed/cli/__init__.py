@@ -15,6 +15,7 @@ from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
+from unembed.cli.flags import Command
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
@@ -49,7 +50,7 @@ def _root(
 
 
 for command in (prepare, embed, train, invert, evaluate, words, audit, serve, export, encoders):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def main() -> None:
