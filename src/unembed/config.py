@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from unembed.errors import ConfigError, did_you_mean, first_line
 from unembed.files import write_text
+from unembed.recipes import find_recipe, name_recipes
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
@@ -270,18 +271,17 @@ class Recipe(_Section):
     training: TrainingConfig = TrainingConfig()
 
 
-def load_recipe(path: Path) -> Recipe:
-    """Read and validate a recipe."""
+def load_recipe(path: str | Path) -> Recipe:
+    """Read and validate a recipe: a file, or the name of one that comes with unembed."""
+    path = find_recipe(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"Cannot read the recipe {path}: {first_line(error)}.", "See configs/ for examples."
-        ) from error
+        raise ConfigError(f"Cannot read the recipe {path}: {first_line(error)}.", name_recipes()) from error
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}", "See configs/ for examples.") from error
+        raise ConfigError(f"{path} is not valid YAML: {error}", name_recipes()) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no recipe.", f"Sections: {', '.join(Recipe.model_fields)}.")
     return parse(Recipe, values, str(path))

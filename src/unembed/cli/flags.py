@@ -12,7 +12,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from unembed.errors import UnembedError
 
-_PARAMETER = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`")
+_PARAMETER = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<value>[^`]+))?`")
 
 
 class Command(TyperCommand):
