@@ -211,6 +211,10 @@ STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """How a canvas can be filled. All but ``guided`` work without the encoder."""
 
 
+BATCHES_AT_ONCE = 8
+"""Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
+
+
 class GuidedConfig(_Section):
     """The search with the encoder: how it begins, what it tries, and when it ends."""
 

@@ -21,7 +21,7 @@ from unembed.checkpoint import (
     push_checkpoint,
     save_checkpoint,
 )
-from unembed.config import DecodingConfig, parse
+from unembed.config import BATCHES_AT_ONCE, DecodingConfig, parse
 from unembed.decoding import Step, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCHES_AT_ONCE = 8
-"""Vectors that are planned together, per batch: enough for hypotheses of one length to find one another."""
 # What of an encoder's description decides which vectors it makes; another revision may make the same ones.
 _DECISIVE = ("name", "prompt", "task", "dim")
 

@@ -321,7 +321,7 @@ class TestOptions:
         assert all(strategy in said for strategy in STRATEGIES)
 
     def test_the_inverter_that_is_not_named_is_the_one_in_the_package(self, run_cli, monkeypatch, tmp_path):
-        monkeypatch.setattr("unembed.checkpoint.hub._PACKAGED", tmp_path / "nowhere")
+        monkeypatch.setattr("unembed.hub._PACKAGED", tmp_path / "nowhere")
         ended = run_cli("invert", "the cat")
         assert ended.code == 2
         assert "came without its inverter" in ended.err

@@ -87,10 +87,9 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
-    from unembed.cli.animation import Painter, make_console
-    from unembed.cli.job import Batch, Job
-    from unembed.cli.output import show_json_line
-    from unembed.inverter import BATCHES_AT_ONCE, Inverter
+    from unembed.cli.loading import loading
+    from unembed.config import BATCHES_AT_ONCE
+    from unembed.hub import fetch_checkpoint
 
     options = _decoding_options(
         strategy,
@@ -104,13 +103,24 @@ def invert(
         seed=seed,
     )
     given = _open(source or [], column, limit, BATCHES_AT_ONCE * batch_size)
-    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
-    needs_encoder = isinstance(given, list) or options.strategy == "guided"
+    with loading(f"the inverter {model}"):
+        folder = fetch_checkpoint(model)
+        # Takes seconds, so mistakes in the options and names are found first.
+        from unembed.cli.animation import Painter, make_console
+        from unembed.cli.job import Batch, Job
+        from unembed.cli.output import show_json_line
+        from unembed.inverter import Inverter
+
+        inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
+    loaded_encoder = None
+    if isinstance(given, list) or options.strategy == "guided":
+        with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
+            loaded_encoder = load_encoder_for(inverter, encoder, device)
     job = Job(
         inverter,
         options,
         Painter(inverter.tokenizer, inverter.info.vocabulary),
-        encoder=load_encoder_for(inverter, encoder, device) if needs_encoder else None,
+        encoder=loaded_encoder,
         length=_checked(length, inverter),
         batch_size=batch_size,
         trace=trace,
@@ -139,8 +149,8 @@ def _decoding_options(
     strategy: str | None, *, guided: bool, rounds: int | None, candidates: int | None, **others: float | None
 ) -> "DecodingConfig":
     """Check what was asked for; what was not is left to the defaults of the configuration."""
+    from unembed.config import DecodingConfig, parse
     from unembed.errors import ConfigError
-    from unembed.inverter import make_options
 
     if guided and strategy not in (None, "guided"):
         raise ConfigError(
@@ -155,7 +165,8 @@ def _decoding_options(
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
-    return make_options(None, {name: value for name, value in wanted.items() if value is not None})
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return parse(DecodingConfig, given, "The decoding configuration")
 
 
 def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":

@@ -6,7 +6,7 @@ from unembed.errors import CheckpointError, first_line
 
 DEFAULT = "default"
 """The name of the inverter that comes with the package, for all-MiniLM-L6-v2."""
-_PACKAGED = Path(__file__).parent.parent / "weights" / "all-MiniLM-L6-v2"
+_PACKAGED = Path(__file__).parent / "weights" / "all-MiniLM-L6-v2"
 # Nothing else is ever fetched: no code, no pickle.
 _FILES = ["config.json", "model.safetensors", "tokenizer.json", "README.md"]
 
@@ -23,7 +23,7 @@ def fetch_checkpoint(
     if name == DEFAULT:
         if not _PACKAGED.is_dir():
             raise CheckpointError(
-                "This copy of unembed came without its inverter.", "Install it anew, or name another with --model."
+                "This copy of unembed came without its inverter.", "Install it again, or name another `model`."
             )
         return _PACKAGED
     if Path(name).exists():
