@@ -8,21 +8,15 @@ import pytest
 from unembed.cli.loading import loading
 
 
-@pytest.fixture
-def terminal(capsys, monkeypatch):
-    """What is captured counts as a terminal."""
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-
-
-@pytest.mark.usefixtures("terminal")
-def test_a_terminal_shows_what_is_loading_until_it_is_loaded(capsys):
+def test_a_terminal_shows_what_is_loading_until_it_is_loaded(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with loading("the inverter"):
         assert capsys.readouterr().err == "Loading the inverter ..."
     assert capsys.readouterr().err == "\r\x1b[K"
 
 
-@pytest.mark.usefixtures("terminal")
-def test_the_line_is_cleared_before_an_error_is_printed(capsys):
+def test_the_line_is_cleared_before_an_error_is_printed(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(ValueError, match="broken"), loading("the inverter"):
         raise ValueError("broken")
     assert capsys.readouterr().err.endswith("\r\x1b[K")
