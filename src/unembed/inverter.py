@@ -140,7 +140,7 @@ class Inverter:
         try:
             self.model.to(device)
         except (RuntimeError, AssertionError) as error:
-            raise ConfigError(f"The device '{device}' cannot be used: {error}", "Try --device cpu.") from error
+            raise ConfigError(f"The device '{device}' cannot be used: {error}", 'Try `device="cpu"`.') from error
         return self
 
     def invert(

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: what was wrong, and what to do."""
+"""Errors that a user can fix: what is wrong, and what to do."""
 
 import errno
 
@@ -16,9 +16,9 @@ from unembed.errors import (
 
 
 def test_an_error_keeps_problem_and_remedy_apart_and_prints_both():
-    error = UnembedError("It broke.", "Mend it.")
-    assert (error.problem, error.remedy) == ("It broke.", "Mend it.")
-    assert str(error) == "It broke.\nMend it."
+    error = UnembedError("It broke.", "Fix it.")
+    assert (error.problem, error.remedy) == ("It broke.", "Fix it.")
+    assert str(error) == "It broke.\nFix it."
     assert str(UnembedError("It broke.")) == "It broke."
 
 
