@@ -40,9 +40,9 @@ test-installs: $(READY)
 
 # Goes on where it stopped. Of some modules only: make mutants MUTANTS="unembed.model.noise*"
 mutants: $(READY)
-	$(BIN)/pip install --quiet mutmut==3.8.0
-	$(BIN)/mutmut run --max-children 2 $(MUTANTS)
-	$(BIN)/mutmut results
+	$(BIN)/pip install --quiet --upgrade --target build/mutmut mutmut==3.8.0 'pytest<9'  # it breaks with pytest 9
+	OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/mutmut $(BIN)/python -m mutmut run --max-children 2 $(MUTANTS)
+	PYTHONPATH=$(CURDIR)/build/mutmut $(BIN)/python -m mutmut results
 
 # The web page is tested in a real one. Whoever is not root installs it themselves, or sees those tests skipped.
 browser:
