@@ -24,7 +24,6 @@ from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, NoiseConfig, parse
 from unembed.corpus import read_texts
 from unembed.decoding import decode
-from unembed.encoders import load_encoder
 from unembed.engine import Engine
 from unembed.engine.graphs import make_graphs
 from unembed.engine.onnx import OnnxEngine
@@ -86,7 +85,7 @@ def plain_logits(model: ConditionalMDLM, vectors: Tensor, canvas: Tensor, time: 
     logits = F.linear(denoiser.features(hidden), denoiser.tied_weight(), denoiser.bias())
     prior = model.prior_scale * model.readout(vectors)
     shown = canvas < model.vocabulary.size
-    if model.config.readout.kind != "none":
+    if model.readout.gives_prior:
         standing = canvas.masked_fill(~shown, 0)
         prior = prior.scatter_add(1, standing, -model.prior_damping * model.readout.repetition[standing] * shown)
     return torch.add(logits, prior[:, None])
@@ -97,7 +96,7 @@ def plain_loop(
     model: ConditionalMDLM, noise: NoiseSchedule, rows: Rows, batch_size: int, passes: int | None = None
 ) -> dict[int, list[int]]:
     """Decode one token a pass from left to right, or in so many ``passes`` the surest positions first."""
-    found: dict[int, list[int]] = {}
+    tokens_by_row: dict[int, list[int]] = {}
     for batch in rows.batches(batch_size):
         length = int(rows.lengths[batch[0]])
         canvas = torch.full((len(batch), length), model.vocabulary.mask)
@@ -115,20 +114,20 @@ def plain_loop(
                 surest = confidence.masked_fill(~masked, -1.0).topk(count).indices
                 where = torch.zeros_like(masked).scatter_(1, surest, True)
             canvas = torch.where(where, tokens, canvas)
-        found |= dict(zip(batch.tolist(), canvas.tolist(), strict=True))
-    return found
+        tokens_by_row |= dict(zip(batch.tolist(), canvas.tolist(), strict=True))
+    return tokens_by_row
 
 
 def our_loop(
     engine: Engine, noise: NoiseSchedule, options: DecodingConfig, rows: Rows, batch_size: int
 ) -> dict[int, list[int]]:
     """Decode with one of our strategies."""
-    found: dict[int, list[int]] = {}
+    tokens_by_row: dict[int, list[int]] = {}
     lengths = None if engine.config.canvas == "fixed" else rows.lengths
     for step in decode(engine, noise, rows.vectors, options, lengths=lengths, batch_size=batch_size):
-        for place in step.final.nonzero()[:, 0].tolist():
-            found[int(step.rows[place])] = step.canvas[place].tolist()
-    return found
+        for index in step.final.nonzero()[:, 0].tolist():
+            tokens_by_row[int(step.rows[index])] = step.canvas[index].tolist()
+    return tokens_by_row
 
 
 def make_variants(model: ConditionalMDLM, noise: NoiseSchedule) -> dict[str, Variant]:
@@ -155,8 +154,8 @@ def random_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSche
     """Make a model of the real shape with random weights, and vectors of texts that fill its canvas."""
     torch.manual_seed(0)
     vocabulary = CanvasVocabulary(2_000 if options.quick else 30_522)
-    config = minilm_recipe(quick=options.quick).model.model_copy(
-        update={"embedding_dim": 384, "vocabulary_size": vocabulary.size, "canvas_length": CANVAS_LENGTH}
+    config = minilm_recipe(quick=options.quick).model.resolve(
+        embedding_dim=384, vocabulary_size=vocabulary.size, canvas_length=CANVAS_LENGTH
     )
     model = ConditionalMDLM(config, vocabulary).eval()
     rows = Rows(torch.randn(options.count, 384), torch.full((options.count,), CANVAS_LENGTH))
@@ -167,11 +166,11 @@ def real_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSchedu
     """Load an inverter, and embed texts that fill its canvas."""
     inverter = Inverter.from_pretrained(options.model, device="cpu")
     config = inverter.info.model
-    length = config.canvas_length or 0
+    length = config.canvas_length
     references = choose_references(
         read_texts(options.texts), inverter.tokenizer, protocol="canvas", canvas_length=length, limit=options.count
     )
-    encoder = load_encoder(inverter.info.encoder.name, prompt=inverter.info.encoder.prompt, device="cpu")
+    encoder = inverter.load_encoder(device="cpu")
     inverter.check_encoder(encoder)
     vectors = torch.from_numpy(encoder.encode(references.texts)).float()
     rows = Rows(vectors, torch.full((len(vectors),), length), references.ids)
@@ -181,7 +180,7 @@ def real_rows(options: argparse.Namespace) -> tuple[ConditionalMDLM, NoiseSchedu
 def main() -> None:
     """Measure all variants in turn, one text at a time and in batches."""
     parser = make_parser(__doc__, repetitions=3)
-    parser.add_argument("--model", help="a trained inverter, in place of random weights")
+    parser.add_argument("--model", help="a trained inverter, instead of random weights")
     parser.add_argument("--texts", type=Path, help="the texts that it is to recover")
     parser.add_argument("--count", type=int, default=64, help="texts decoded in batches (default: %(default)s)")
     parser.add_argument("--single", type=int, default=4, help="texts decoded one by one (default: %(default)s)")
@@ -293,12 +292,12 @@ def make_figures(seconds: dict[tuple[str, int], float], accuracies: dict[str, fl
     return figures
 
 
-def agreement(one: Variant, other: Variant) -> float:
+def agreement(first: Variant, second: Variant) -> float:
     """Return the share of tokens that two variants have in common, position by position."""
     pairs = [
         (ours, theirs)
-        for row, tokens in one.tokens.items()
-        for ours, theirs in zip(tokens, other.tokens[row], strict=True)
+        for row, tokens in first.tokens.items()
+        for ours, theirs in zip(tokens, second.tokens[row], strict=True)
     ]
     return statistics.fmean(ours == theirs for ours, theirs in pairs)
 

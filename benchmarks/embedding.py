@@ -15,7 +15,7 @@ from measure import Figure, Result, finish, interleave, make_parser, spread
 from texts import CANVAS_LENGTH, make_texts, real_lengths
 from unembed.canvas import fit_to_canvas
 from unembed.corpus import read_texts
-from unembed.encoders import Encoder, load_encoder
+from unembed.encoders import Encoder, known_tokenizer, load_encoder
 from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
 
 TARGET = 1.3
@@ -27,7 +27,7 @@ def choose_texts(encoder: Encoder, count: int, corpus: Path | None) -> list[str]
     if corpus is None:
         return list(make_texts(real_lengths(count)))
     lines = [text for text, _ in zip(read_texts(corpus), range(count), strict=False)]
-    return fit_to_canvas(lines, encoder.tokenizer, CANVAS_LENGTH)[1]
+    return fit_to_canvas(lines, known_tokenizer(encoder), CANVAS_LENGTH)[1]
 
 
 def main() -> None:

@@ -69,11 +69,10 @@ def serve_plainly(model: str, port: int) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from unembed.encoders import load_encoder
     from unembed.inverter import Inverter
 
     inverter = Inverter.from_pretrained(model, device="cpu")
-    encoder = load_encoder(inverter.info.encoder.name, prompt=inverter.info.encoder.prompt, device="cpu")
+    encoder = inverter.load_encoder(device="cpu")
     app = FastAPI()
 
     @app.post("/api/invert")
@@ -178,28 +177,26 @@ def make_model(folder: Path, *, quick: bool) -> None:
     from unembed.canvas import CanvasVocabulary, tokenizer_hash
     from unembed.checkpoint import CheckpointInfo
     from unembed.config import NoiseConfig
-    from unembed.encoders import load_encoder
+    from unembed.encoders import known_tokenizer, load_encoder
     from unembed.inverter import Inverter
     from unembed.model import ConditionalMDLM
 
     encoder = load_encoder(device="cpu")
-    vocabulary = CanvasVocabulary.of(encoder.tokenizer)
-    shape = {
-        "embedding_dim": encoder.description.dim,
-        "vocabulary_size": vocabulary.size,
-        "canvas_length": CANVAS_LENGTH,
-    }
+    vocabulary = CanvasVocabulary.of(known_tokenizer(encoder))
+    config = minilm_recipe(quick=quick).model.resolve(
+        embedding_dim=encoder.description.dim, vocabulary_size=vocabulary.size, canvas_length=CANVAS_LENGTH
+    )
     torch.manual_seed(0)
-    model = ConditionalMDLM(minilm_recipe(quick=quick).model.model_copy(update=shape), vocabulary)
+    model = ConditionalMDLM(config, vocabulary)
     info = CheckpointInfo(
         encoder=encoder.description,
         model=model.config,
         noise=NoiseConfig(),
         special_ids=vocabulary.special,
-        tokenizer_hash=tokenizer_hash(encoder.tokenizer),
+        tokenizer_hash=tokenizer_hash(known_tokenizer(encoder)),
         training_rows=0,
     )
-    Inverter(model, encoder.tokenizer, info).save_pretrained(folder)
+    Inverter(model, known_tokenizer(encoder), info).save_pretrained(folder)
 
 
 def make_bodies(model: str, *, trained: bool) -> list[dict[str, Any]]:

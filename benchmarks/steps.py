@@ -13,7 +13,7 @@ from torch.optim import AdamW, Optimizer
 
 from texts import CANVAS_LENGTH, batch_lengths, draw_ids
 from unembed.canvas import CanvasVocabulary
-from unembed.config import ModelConfig, NoiseConfig, Recipe, TrainingConfig, load_recipe
+from unembed.config import ModelRecipe, NoiseConfig, Recipe, StartConfig, TrainingConfig, load_recipe
 from unembed.encoders import EncoderDescription
 from unembed.model import NoiseSchedule, Objective
 from unembed.store import Manifest, Shard, Store
@@ -29,8 +29,9 @@ _DIM = 384
 
 def minilm_recipe(*, quick: bool) -> Recipe:
     """Return configs/minilm.yaml, or what it comes down to where the file is missing; tiny when ``quick``."""
-    model = ModelConfig(norm="post", initialise_from="all-MiniLM-L6-v2", freeze_token_embeddings=True)
-    recipe = Recipe(model=model, training=TrainingConfig(sampled_softmax=2048))
+    model = ModelRecipe(norm="post", freeze_token_embeddings=True)
+    training = TrainingConfig(start_from=StartConfig(encoder="all-MiniLM-L6-v2"), sampled_softmax=2048)
+    recipe = Recipe(model=model, training=training)
     if _RECIPE.is_file():
         recipe = load_recipe(_RECIPE)
     if not quick:
@@ -103,7 +104,7 @@ class OurStep:
 
     def __init__(
         self,
-        model: ModelConfig,
+        model: ModelRecipe,
         noise: NoiseConfig,
         training: TrainingConfig,
         store: Store,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from measure import Figure, Result, finish, interleave, make_parser, spread
 from steps import OurStep, add_options, choose_batches, minilm_recipe, open_store
 from unembed.canvas import CanvasVocabulary
-from unembed.config import ModelConfig
+from unembed.config import ModelRecipe
 from unembed.store import Store
 from unembed.training.batches import load_batch
 
@@ -26,7 +26,7 @@ TARGET = 2.5
 class ReferenceBlock(nn.Module):
     """DiT's block, with the modulation computed where it is used."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelRecipe) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(config.width, elementwise_affine=False)
         self.attention = nn.MultiheadAttention(config.width, config.heads, batch_first=True)
@@ -49,7 +49,7 @@ class ReferenceBlock(nn.Module):
 class ReferenceModel(nn.Module):
     """The denoiser of the paper's section 3.3 without time conditioning, which ours has not by default either."""
 
-    def __init__(self, config: ModelConfig, dim: int, vocabulary: CanvasVocabulary, canvas_length: int) -> None:
+    def __init__(self, config: ModelRecipe, dim: int, vocabulary: CanvasVocabulary, canvas_length: int) -> None:
         super().__init__()
         self.token_embedding = nn.Embedding(vocabulary.total, config.width)
         self.position_embedding = nn.Embedding(canvas_length, config.width)
@@ -71,7 +71,7 @@ class ReferenceModel(nn.Module):
 class ReferenceStep:
     """A training step as one writes it first; the moving average is the paper's, and ours has one too."""
 
-    def __init__(self, config: ModelConfig, store: Store, batches: list[np.ndarray]) -> None:
+    def __init__(self, config: ModelRecipe, store: Store, batches: list[np.ndarray]) -> None:
         torch.manual_seed(0)
         manifest = store.manifest
         self.store, self.batches, self.vocabulary = store, batches, manifest.vocabulary
@@ -109,7 +109,7 @@ def make_variants(store: Store, batches: int, batch_size: int, *, quick: bool) -
     full = training.model_copy(update={"sampled_softmax": 0})
     padded = model.model_copy(update={"canvas": "fixed"})
     trainable = model.model_copy(update={"freeze_token_embeddings": False})
-    scratch = {"norm": "pre", "initialise_from": None, "freeze_token_embeddings": False, "readout": model.readout}
+    scratch = {"norm": "pre", "freeze_token_embeddings": False}
     variants: dict[str, OurStep | ReferenceStep] = {
         "reference": ReferenceStep(model, store, mixed),
         "ours (minilm recipe)": OurStep(model, noise, training, store, exact),

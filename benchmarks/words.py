@@ -24,7 +24,7 @@ from unembed.checkpoint import CheckpointInfo
 from unembed.cli.words import words
 from unembed.config import NoiseConfig
 from unembed.corpus import read_texts
-from unembed.encoders import load_encoder
+from unembed.encoders import known_tokenizer, load_encoder
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
 
@@ -95,9 +95,9 @@ def _coverage(inverter: Inverter, vectors: np.ndarray, count: int, name: str) ->
 
 def _make_inverter(*, quick: bool) -> Inverter:
     encoder = load_encoder()
-    vocabulary = CanvasVocabulary.of(encoder.tokenizer)
-    config = minilm_recipe(quick=quick).model.model_copy(
-        update={"embedding_dim": 384, "vocabulary_size": vocabulary.size, "canvas_length": 32}
+    vocabulary = CanvasVocabulary.of(known_tokenizer(encoder))
+    config = minilm_recipe(quick=quick).model.resolve(
+        embedding_dim=384, vocabulary_size=vocabulary.size, canvas_length=32
     )
     torch.manual_seed(0)
     info = CheckpointInfo(
@@ -105,10 +105,10 @@ def _make_inverter(*, quick: bool) -> Inverter:
         model=config,
         noise=NoiseConfig(),
         special_ids=vocabulary.special,
-        tokenizer_hash=tokenizer_hash(encoder.tokenizer),
+        tokenizer_hash=tokenizer_hash(known_tokenizer(encoder)),
         training_rows=0,
     )
-    return Inverter(ConditionalMDLM(config, vocabulary), encoder.tokenizer, info)
+    return Inverter(ConditionalMDLM(config, vocabulary), known_tokenizer(encoder), info)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from stores import running_postgres
 from unembed.cli import main
@@ -89,12 +89,17 @@ the king walks home today.
 
 
 @pytest.fixture(scope="session")
-def tiny_tokenizer() -> Tokenizer:
+def tiny_words() -> set[str]:
+    """All words above."""
+    return {word.strip(".,") for text in [*TRAIN, *VALIDATION] for word in text.split()}
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tiny_words: set[str]) -> Tokenizer:
     """A lower-casing WordPiece of all words above, and of single letters, so that it can spell any other word."""
-    words = {word.strip(".,") for text in [*TRAIN, *VALIDATION] for word in text.split()}
     letters = [*string.ascii_lowercase, *string.digits]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *letters]
-    tokens += [f"##{letter}" for letter in letters] + sorted(words - set(letters))
+    tokens += [f"##{letter}" for letter in letters] + sorted(tiny_words - set(letters))
     tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -102,6 +107,43 @@ def tiny_tokenizer() -> Tokenizer:
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     tokenizer.add_special_tokens(tokens[:5])
     return tokenizer
+
+
+TOKENIZERS = ("WordPiece", "BPE", "Unigram")
+"""The families that encoders' tokenizers come from; each marks the beginnings of words in its own way."""
+
+
+@pytest.fixture(scope="session")
+def build_tokenizer(tiny_tokenizer: Tokenizer, tiny_words: set[str]):
+    """Makes a tokenizer of a family that knows the words above, and spells any other word in smaller pieces."""
+
+    def build(family: str) -> Tokenizer:
+        texts = [*TRAIN, *VALIDATION]
+        if family == "WordPiece":
+            return tiny_tokenizer
+        if family == "BPE":
+            tokenizer = Tokenizer(models.BPE())
+            tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tokenizer.decoder = decoders.ByteLevel()
+            alphabet = pre_tokenizers.ByteLevel.alphabet()
+            tokenizer.train_from_iterator(texts, trainers.BpeTrainer(initial_alphabet=alphabet, show_progress=False))
+        else:
+            letters = [*string.ascii_letters, *string.digits, *string.punctuation]
+            pieces = [("<unk>", 0.0), ("▁", -9.0), *((f"▁{word}", -6.0) for word in sorted(tiny_words))]
+            pieces += [("ing", -9.0), *((letter, -9.0) for letter in letters)]
+            tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+            tokenizer.decoder = decoders.Metaspace()
+        tokenizer.add_special_tokens(["<unk>", "<pad>"])
+        return tokenizer
+
+    return build
+
+
+@pytest.fixture(params=TOKENIZERS)
+def any_tokenizer(request: pytest.FixtureRequest, build_tokenizer) -> Tokenizer:
+    """A tokenizer of each family in turn."""
+    return build_tokenizer(request.param)
 
 
 class FakeEncoder:
@@ -132,8 +174,8 @@ class FakeEncoder:
 
 @pytest.fixture(scope="session")
 def build_fake_encoder(tiny_tokenizer: Tokenizer):
-    """Makes encoders without weights, all alike."""
-    return lambda: FakeEncoder(tiny_tokenizer)
+    """Makes encoders without weights, all of one tokenizer alike."""
+    return lambda tokenizer=tiny_tokenizer: FakeEncoder(tokenizer)
 
 
 @pytest.fixture
@@ -162,13 +204,13 @@ def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     import torch
 
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
-    from unembed.config import ModelConfig, NoiseConfig
+    from unembed.config import ModelRecipe, NoiseConfig
     from unembed.store import Store
     from unembed.training.compatibility import build_for_store
 
     store = Store(tiny_store / "train")
     torch.manual_seed(0)
-    model = build_for_store(ModelConfig(layers=1, width=16, heads=2, feedforward=32), store.manifest)
+    model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32), store.manifest)
     info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     save_checkpoint(tmp_path / "tiny-checkpoint", Checkpoint(model, store.tokenizer(), info))
     return tmp_path / "tiny-checkpoint"

@@ -4,16 +4,20 @@ A recipe (``configs/*.yaml``) has five sections: ``encoder``, ``data``, ``model`
 has a default, so a recipe states only what it decides. An unknown key is an error that names the nearest valid one.
 """
 
+import copy
+import logging
 import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from unembed.errors import ConfigError, did_you_mean, first_line
 from unembed.files import write_text
 from unembed.recipes import find_recipe, name_recipes
+
+logger = logging.getLogger(__name__)
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
@@ -28,13 +32,13 @@ T = TypeVar("T", bound=_Section)
 
 
 class EncoderConfig(_Section):
-    """Which encoder made the vectors, and how it was asked."""
+    """Which encoder made the vectors, and with which prompt."""
 
     name: str = "all-MiniLM-L6-v2"
     revision: str | None = None
-    """None: whichever revision the store was made with."""
+    """None: the revision that the store was made with."""
     prompt: str | None = None
-    """None: whichever prompt the store was made with."""
+    """None: the prompt that the store was made with."""
 
 
 class DataConfig(_Section):
@@ -46,30 +50,20 @@ class DataConfig(_Section):
 
 
 class ReadoutConfig(_Section):
-    """The vocabulary prior read directly off the vector, fitted before the denoiser is trained."""
+    """The shape of the readout: the vocabulary prior that is read directly off the vector."""
 
     kind: Literal["none", "linear", "mlp"] = "linear"
-    ridge: Annotated[float, Field(gt=0.0)] = 0.01
-    """Penalty of the closed-form fit, per row of the store."""
-    rows: Positive = 400_000
-    """Rows of the store that the fit reads at most."""
+    """``linear`` is fitted in closed form. ``mlp`` is trained by gradient after that."""
     bottleneck: Positive = 512
-    """Hidden width of the ``mlp`` readout, which is trained by gradient after the closed-form fit."""
+    """Hidden width of the ``mlp`` readout."""
     blocks: Count = 0
     """Residual blocks of the ``mlp`` readout between its hidden layer and the words."""
-    steps: Count = 2_000
-    batch_size: Positive = 512
-    learning_rate: Annotated[float, Field(gt=0.0)] = 3e-3
-    sampled_softmax: Count = 1024
-    """Random tokens beside the frequent ones in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
-    frequent_tokens: Positive = 4096
-    start_from: Path | None = None
-    """An inverter whose readout is taken over; an ``mlp`` is then trained further for ``steps``, which may be 0. Blocks
-    that the inverter lacks change nothing until they are trained."""
+    expansion: Positive = 4
+    """Width of the inner layer of a block, in bottlenecks."""
 
 
 class RotaryConfig(_Section):
-    """The places of ``architecture: modernbert``: which layers look how far, and how fast positions turn."""
+    """The positions of ``architecture: modernbert``: which layers look how far, and how fast positions rotate."""
 
     global_every: Positive = 3
     """The first layer, and from there every n-th, looks at all tokens."""
@@ -79,12 +73,9 @@ class RotaryConfig(_Section):
     local_theta: Annotated[float, Field(gt=0.0)] = 10_000.0
 
 
-class ModelConfig(_Section):
-    """The denoiser. ``embedding_dim`` and ``vocabulary_size`` are taken from the store when they are not given."""
+class _ModelShape(_Section):
+    """All of a denoiser's shape but the three numbers that its vectors and its vocabulary decide."""
 
-    embedding_dim: Positive | None = None
-    vocabulary_size: Positive | None = None
-    canvas_length: Positive | None = None
     canvas: Literal["exact", "fixed"] = "exact"
     """``exact``: as many positions as the text has tokens, a head on the vector says how many. ``fixed``: always
     ``canvas_length`` positions, [EOS] and [PAD] are targets like any token (the paper's variant)."""
@@ -106,32 +97,47 @@ class ModelConfig(_Section):
     time_conditioning: bool = False
     prefix_tokens: Count = 0
     """Tokens made from the vector and put before the canvas, beside the modulation."""
-    initialise_from: str | None = None
-    """An encoder of the same width whose layers and embeddings the denoiser starts from."""
     freeze_token_embeddings: bool = False
+    """Whether the token embeddings stay as they start; for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        modern = self.architecture == "modernbert"
-        if modern and self.norm != "pre":
+        if self.architecture == "modernbert" and self.norm != "pre":
             raise ValueError("architecture: modernbert needs norm: pre, its layout")
-        if modern and self.width // self.heads % 2:
+        if self.architecture == "modernbert" and self.width // self.heads % 2:
             raise ValueError(f"rotary positions need heads of an even width, not of {self.width // self.heads}")
-        if self.initialise_from and self.norm != "post" and not modern:
-            raise ValueError("initialise_from needs norm: post, the layout of all its encoders but modernbert")
-        if self.freeze_token_embeddings and not self.initialise_from:
-            raise ValueError("freeze_token_embeddings needs initialise_from: random embeddings must not be frozen")
         return self
 
-    def without_places(self) -> Self:
-        """Return the same model without the folders of this machine that training read from."""
-        changes: dict[str, Any] = {"readout": self.readout.model_copy(update={"start_from": None})}
-        if self.initialise_from and Path(self.initialise_from).is_dir():
-            changes["initialise_from"] = Path(self.initialise_from).resolve().name
-        return self.model_copy(update=changes)
+
+class ModelConfig(_ModelShape):
+    """A denoiser, completely described: a checkpoint holds one."""
+
+    embedding_dim: Positive
+    vocabulary_size: Positive
+    canvas_length: Positive
+
+
+class ModelRecipe(_ModelShape):
+    """The denoiser of a recipe. What is None is taken from the store."""
+
+    embedding_dim: Positive | None = None
+    vocabulary_size: Positive | None = None
+    canvas_length: Positive | None = None
+
+    def resolve(self, *, embedding_dim: int, vocabulary_size: int, canvas_length: int) -> ModelConfig:
+        """Return the model for vectors, a vocabulary and canvases of these sizes."""
+        sizes = {"embedding_dim": embedding_dim, "vocabulary_size": vocabulary_size, "canvas_length": canvas_length}
+        for key, size in sizes.items():
+            wanted = getattr(self, key)
+            if wanted is not None and wanted != size:
+                raise ConfigError(
+                    f"The recipe says model.{key}: {wanted}, the store has {size}.",
+                    f"Remove the key from the recipe, or embed the corpus again with the encoder that has {wanted}.",
+                )
+        return ModelConfig(**self.model_dump() | sizes)
 
 
 class NoiseConfig(_Section):
@@ -156,13 +162,46 @@ class NoiseConfig(_Section):
         return self
 
 
+class StartConfig(_Section):
+    """Existing weights that a run starts from. Whatever is not named starts from random weights."""
+
+    encoder: str | None = None
+    """An encoder of the same width whose layers and embeddings the denoiser starts from."""
+    inverter: Path | None = None
+    """An inverter whose weights the run starts from, instead of ``encoder``. Parts that it does not have start as they
+    always do. Its readout stays as it is unless ``readout`` names one."""
+    readout: Path | None = None
+    """An inverter whose readout is taken over. An ``mlp`` is then trained further for ``training.readout.steps``, which
+    may be 0. Blocks that the inverter lacks change nothing until they are trained."""
+
+
+class ReadoutTrainingConfig(_Section):
+    """How the readout is fitted, before the denoiser is trained."""
+
+    ridge: Annotated[float, Field(gt=0.0)] = 0.01
+    """Penalty of the closed-form fit, per row of the store."""
+    rows: Positive = 400_000
+    """Rows of the store that the closed-form fit reads at most."""
+    steps: Count = 2_000
+    """Steps of the ``mlp`` readout; the other kinds take none."""
+    batch_size: Positive = 512
+    learning_rate: Annotated[float, Field(gt=0.0)] = 3e-3
+    sampled_softmax: Count = 1024
+    """Random tokens beside the frequent ones in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
+    frequent_tokens: Positive = 4096
+
+
+_PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
+SpellOutPrecision = BeforeValidator(lambda name: _PRECISIONS.get(name, name) if isinstance(name, str) else name)
+"""Accepts the short names of precisions that earlier versions wrote."""
+
+
 class TrainingConfig(_Section):
     """The optimisation, its length, and what is saved and measured on the way."""
 
     output: Path = Path("work/run")
-    start_from: Path | None = None
-    """An inverter whose weights the run starts from; parts that it does not have start as they always do. Its readout
-    stays as it is unless ``model.readout.start_from`` names one."""
+    start_from: StartConfig = StartConfig()
+    readout: ReadoutTrainingConfig = ReadoutTrainingConfig()
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1
@@ -173,7 +212,7 @@ class TrainingConfig(_Section):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
     betas: tuple[Share, Share] = (0.9, 0.98)
     schedule: Literal["cosine", "wsd"] = "cosine"
-    """``wsd``: warm up, stay, decay over the last ``decay_share``: a longer run can go on from the stable part."""
+    """``wsd``: warm up, stay constant, decay over the last ``decay_share``. A longer run extends the constant part."""
     warmup_steps: Count = 200
     decay_share: Share = 0.2
     final_learning_rate_share: Share = 0.05
@@ -185,8 +224,8 @@ class TrainingConfig(_Section):
     """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
     seed: Count = 0
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """``auto``: bf16 where the device computes in it, else fp32."""
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], SpellOutPrecision] = "auto"
+    """``auto``: bfloat16 where the device computes in it, else float32."""
     data_workers: Count = 0
     log_every: Positive = 20
     validate_every: Positive = 500
@@ -223,7 +262,7 @@ class GuidedConfig(_Section):
     candidates: Positive = 6
     """First hypotheses per vector: the likeliest lengths that lie apart."""
     beam: Positive = 2
-    """Hypotheses that a round goes on from."""
+    """Hypotheses that each round starts from."""
     proposals: Positive = 64
     """Changed hypotheses that a round embeds, per vector."""
     rounds: Count = 20
@@ -236,7 +275,7 @@ class GuidedConfig(_Section):
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.02
-    """What a nat per token of the denoiser's own likelihood is worth in cosine, among hypotheses to go on from."""
+    """Weight of the denoiser's log-likelihood (nats per token) beside the cosine, when hypotheses are ranked."""
 
 
 class DecodingConfig(_Section):
@@ -248,20 +287,20 @@ class DecodingConfig(_Section):
     candidates: Positive = 1
     """Hypotheses per vector: its likeliest lengths, and in sampling strategies other draws. The best is kept."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
-    """Strength of classifier-free guidance; a second pass for each when above 0."""
+    """Strength of classifier-free guidance. Above 0, every pass is run twice."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
-    """Of the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
+    """For the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
     top_k: Count = 0
     """Sample among so many likeliest tokens; 0 for all."""
     seed: Count = 0
     remask_share: Share = 0.05
-    """Of the revealed positions, the share that ``euler-remask`` masks again after each pass."""
+    """Share of the revealed positions that ``euler-remask`` masks again after each pass."""
     remask_threshold: Share | None = None
-    """If given, ``euler-remask`` instead masks again whatever is less probable than this."""
+    """If given, ``euler-remask`` masks the tokens again that are less probable than this, instead of a share."""
     refine_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.3
-    """Of the positions, the least confident share that the second stage of ``two-stage`` decodes again."""
+    """Share of the positions, the least confident ones, that the second stage of ``two-stage`` decodes again."""
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
-    """What ``adaptive`` may lose per pass by revealing positions together, in nats."""
+    """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
 
 
@@ -270,9 +309,58 @@ class Recipe(_Section):
 
     encoder: EncoderConfig = EncoderConfig()
     data: DataConfig = DataConfig()
-    model: ModelConfig = ModelConfig()
+    model: ModelRecipe = ModelRecipe()
     noise: NoiseConfig = NoiseConfig()
     training: TrainingConfig = TrainingConfig()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        start, model = self.training.start_from, self.model
+        if start.encoder and model.norm != "post" and model.architecture != "modernbert":
+            raise ValueError(
+                "training.start_from.encoder needs model.norm: post, the layout of all its encoders but modernbert"
+            )
+        if model.freeze_token_embeddings and not (start.encoder or start.inverter):
+            raise ValueError(
+                "model.freeze_token_embeddings needs training.start_from: random embeddings must not be frozen"
+            )
+        return self
+
+
+# Where keys of earlier versions are now.
+_READOUT_TRAINING = ("ridge", "rows", "steps", "batch_size", "learning_rate", "sampled_softmax", "frequent_tokens")
+_MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("model", "initialise_from"): ("training", "start_from", "encoder"),
+    ("model", "readout", "start_from"): ("training", "start_from", "readout"),
+    **{("model", "readout", key): ("training", "readout", key) for key in _READOUT_TRAINING},
+}
+
+
+def move_old_keys(values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Bring a recipe of an earlier version, or the same sections of a checkpoint, into today's form.
+
+    Returns:
+        The values with every moved key in its new section, and a line per key that was moved.
+    """
+    moved = []
+    values = copy.deepcopy(values)
+    training = values.get("training")
+    if isinstance(training, dict) and isinstance(training.get("start_from"), str):
+        training["start_from"] = {"inverter": training["start_from"]}
+        moved.append("training.start_from is now training.start_from.inverter")
+    for old, new in _MOVED.items():
+        section = values
+        for name in old[:-1]:
+            section = section.get(name) if isinstance(section, dict) else None  # type: ignore[assignment]
+        if not isinstance(section, dict) or old[-1] not in section:
+            continue
+        value = section.pop(old[-1])
+        moved.append(f"{'.'.join(old)} is now {'.'.join(new)}")
+        target = values
+        for name in new[:-1]:
+            target = target.setdefault(name, {})
+        target[new[-1]] = value
+    return values, moved
 
 
 def load_recipe(path: str | Path) -> Recipe:
@@ -288,6 +376,9 @@ def load_recipe(path: str | Path) -> Recipe:
         raise ConfigError(f"{path} is not valid YAML: {error}", name_recipes()) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no recipe.", f"Sections: {', '.join(Recipe.model_fields)}.")
+    values, moved = move_old_keys(values)
+    if moved:
+        logger.warning("%s is a recipe of an earlier version: %s.", path, "; ".join(moved))
     return parse(Recipe, values, str(path))
 
 
@@ -297,9 +388,7 @@ def parse(section: type[T], values: dict[str, Any], where: str) -> T:
         return section.model_validate(values)
     except ValidationError as error:
         lines = [_explain(section, dict(detail)) for detail in error.errors()]
-        raise ConfigError(
-            f"{where} is not valid:\n  " + "\n  ".join(lines), "Mend these keys and run again."
-        ) from error
+        raise ConfigError(f"{where} is not valid:\n  " + "\n  ".join(lines), "Fix these keys and run again.") from error
 
 
 def dump_recipe(recipe: Recipe, path: Path) -> None:

@@ -20,14 +20,14 @@ def atomic_path(target: Path) -> Iterator[Path]:
     The file's bytes are forced to disk before the move, so that a power cut cannot leave an empty file under the name.
     """
     try:
-        place = target.resolve()  # a link stays a link
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_beside(place)
+        path = target.resolve()  # a link stays a link
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary_beside(path)
         try:
             temporary.touch(exist_ok=False)
             yield temporary
             _force_to_disk(temporary)
-            temporary.replace(place)
+            temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows places, not models."""
+"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows folders, not models."""
 
 from pathlib import Path
 

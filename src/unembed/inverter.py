@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,22 +11,25 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from unembed.canvas import RoundTrip, fit_text
 from unembed.checkpoint import (
     DEFAULT,
     Checkpoint,
     CheckpointInfo,
-    Precision,
+    WeightPrecision,
     fetch_checkpoint,
     load_checkpoint,
     push_checkpoint,
     save_checkpoint,
 )
 from unembed.config import BATCHES_AT_ONCE, DecodingConfig, parse
-from unembed.decoding import Step, TextOracle, decode
+from unembed.decoding import GuidedRounds, Step, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
+from unembed.model.packing import TABLES
 from unembed.store.fingerprint import doubtful_lengths
+from unembed.text import well_formed
 
 if TYPE_CHECKING:
     from unembed.encoders import Encoder
@@ -42,7 +45,10 @@ class Inversion:
     """What was read out of one vector."""
 
     text: str
+    ids: list[int]
+    """The text's tokens, as the inverter's tokenizer numbers them."""
     tokens: list[str]
+    """The same tokens by name."""
     confidences: list[float]
     """Probability of each token when it was revealed."""
     strategy: str
@@ -112,12 +118,15 @@ class Inverter:
             device = "cpu"
         return cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner).to(device)
 
-    def save_pretrained(self, folder: str | Path, precision: Precision = "float32") -> None:
+    def save_pretrained(
+        self, folder: str | Path, precision: WeightPrecision = "float32", in_8_bits: Collection[str] = TABLES
+    ) -> None:
         """Write ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card.
 
-        ``precision="compact"`` stores float16, and the tables with a row per token in 8 bits; loading gives float32.
+        ``precision="compact"`` stores float16, and in 8 bits the matrices that ``in_8_bits`` names: by default the
+        tables with a row per token, ``("*",)`` for all matrices. Loading gives float32.
         """
-        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision)
+        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision, in_8_bits)
 
     def push_to_hub(
         self, name: str, *, private: bool = False, token: str | None = None, message: str = "Upload an inverter"
@@ -184,10 +193,10 @@ class Inverter:
             for start in range(0, len(vectors), BATCHES_AT_ONCE * batch_size):
                 window = vectors[start : start + BATCHES_AT_ONCE * batch_size]
                 wanted = None if lengths is None else lengths[done : done + len(window)]
-                found: dict[int, Inversion] = {}
+                inversions: dict[int, Inversion] = {}
                 for step in self.decode(window, options, lengths=wanted, encoder=encoder, batch_size=batch_size):
-                    found |= self.read(step, options)
-                yield from (found[row] for row in range(len(window)))
+                    inversions |= self.read(step, options)
+                yield from (inversions[row] for row in range(len(window)))
                 done += len(window)
         if lengths is not None and len(lengths) != done:
             raise ConfigError(f"There are {done} vectors, but {len(lengths)} lengths.", "Give one length per vector.")
@@ -204,27 +213,60 @@ class Inverter:
     ) -> Iterator[Step]:
         """Decode vectors and yield every pass. Arguments as of :meth:`invert`."""
         options = make_options(options, changes)
-        vectors = check_vectors(embeddings, self.info)
-        self._warn_of_strangers(vectors)
-        wanted = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
-        oracle = None
-        if options.strategy == "guided":
-            if encoder is None:
-                raise ConfigError(
-                    "Guided decoding needs the encoder that made the vectors.",
-                    f"Pass encoder=load_encoder({self.info.encoder.name!r}), or choose a blind strategy.",
-                )
-            self.check_encoder(encoder)
-            oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length or 0)
+        vectors, known = self._prepare(embeddings, lengths)
         return decode(
             self.engine,
             self.noise,
-            torch.from_numpy(vectors).to(self.device),
+            vectors,
             options,
-            lengths=wanted,
+            lengths=known,
             batch_size=batch_size,
-            oracle=oracle,
+            oracle=self._make_oracle(encoder) if options.strategy == "guided" else None,
         )
+
+    def guided_rounds(
+        self,
+        embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
+        options: DecodingConfig | None = None,
+        *,
+        encoder: "Encoder",
+        lengths: Sequence[int] | None = None,
+        batch_size: int = 64,
+        **changes: Any,
+    ) -> GuidedRounds:
+        """Search round by round, for a caller who does other work between rounds, or stops before the end.
+
+        Each item is the list of steps of a round. After ``stop()`` the next round is the last and gives the best texts.
+        Arguments as of :meth:`invert`; all vectors are searched together, so give a few.
+        """
+        vectors, known = self._prepare(embeddings, lengths)
+        return GuidedRounds(
+            self.engine,
+            self.noise,
+            vectors,
+            make_options(options, changes | {"strategy": "guided"}),
+            oracle=self._make_oracle(encoder),
+            lengths=known,
+            batch_size=batch_size,
+        )
+
+    def _prepare(
+        self, embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", lengths: Sequence[int] | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Check vectors and lengths, and return them as the decoder takes them."""
+        vectors = check_vectors(embeddings, self.info)
+        self._warn_of_strangers(vectors)
+        known = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
+        return torch.from_numpy(vectors).to(self.device), known
+
+    def _make_oracle(self, encoder: "Encoder | None") -> TextOracle:
+        if encoder is None:
+            raise ConfigError(
+                "Guided decoding needs the encoder that made the vectors.",
+                "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
+            )
+        self.check_encoder(encoder)
+        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
 
     @torch.no_grad()
     def words(
@@ -234,12 +276,10 @@ class Inverter:
 
         Takes one product per vector, so a million vectors are read in minutes.
         """
-        if self.info.model.readout.kind == "none":
-            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
         vectors = torch.from_numpy(check_vectors(embeddings, self.info)).to(self.device)
-        found = self.model.readout(vectors)[:, : self.info.vocabulary.size]
-        found[:, list(self.info.special_ids)] = -torch.inf
-        best = found.topk(min(top, found.shape[1]))
+        scores = self.model.readout.word_log_probabilities(vectors)
+        scores[:, list(self.info.special_ids)] = -torch.inf
+        best = scores.topk(min(top, scores.shape[1]))
         return [
             [(self.tokenizer.id_to_token(token) or "", probability) for token, probability in zip(*row, strict=True)]
             for row in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
@@ -248,9 +288,30 @@ class Inverter:
     def invert_text(
         self, texts: Sequence[str], encoder: "Encoder", options: DecodingConfig | None = None, **changes: Any
     ) -> list[Inversion]:
-        """Embed texts and read them back: the round trip that shows what a vector gives away."""
+        """Embed texts and read them back: what their vectors give away. Longer texts than a canvas holds are cut."""
+        _, vectors = self.round_trip(texts, encoder)
+        return self.invert(vectors, options, encoder=encoder, **changes)
+
+    def round_trip(self, texts: Sequence[str], encoder: "Encoder") -> tuple[list[RoundTrip], np.ndarray]:
+        """Embed texts in order to read them back: what of each fits a canvas, and the vectors (n, d) of that part."""
         self.check_encoder(encoder)
-        return self.invert(encoder.encode(list(texts)), options, encoder=encoder, **changes)
+        longest = self.info.model.canvas_length
+        trips = [fit_text(well_formed(text), self.tokenizer, longest) for text in texts]
+        return trips, encoder.encode([trip.embedded for trip in trips])
+
+    def load_encoder(self, location: str | None = None, *, device: str = "auto") -> "Encoder":
+        """Load the encoder whose vectors this inverter reads, with its prompt, task, dimension and revision.
+
+        Args:
+            location: where it is, if not where its name says: a folder, a hub id, an address. Texts are sent to an
+                address only if it is given here: that of a checkpoint may be anybody's.
+            device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        """
+        from unembed.encoders import load_described_encoder
+
+        encoder = load_described_encoder(self.info.encoder, location=location, device=device)
+        self.check_encoder(encoder)
+        return encoder
 
     def check_encoder(self, encoder: "Encoder") -> None:
         """Refuse an encoder that makes other vectors than this inverter reads."""
@@ -258,8 +319,8 @@ class Inverter:
         differing = [key for key in _DECISIVE if getattr(expected, key) != getattr(given, key)]
         if differing:
             wanted, got = (
-                f"'{one.name}' ({', '.join(f'{key}: {getattr(one, key)!r}' for key in differing if key != 'name')})"
-                for one in (expected, given)
+                f"'{side.name}' ({', '.join(f'{key}: {getattr(side, key)!r}' for key in differing if key != 'name')})"
+                for side in (expected, given)
             )
             raise EncoderError(
                 f"This inverter reads vectors of {wanted}, not of {got}.".replace(" ()", ""),
@@ -289,19 +350,19 @@ class Inverter:
 
     def read(self, step: Step, options: DecodingConfig) -> dict[int, Inversion]:
         """Return the inversions of the vectors that a step finishes, by row."""
-        found = {}
-        for place in step.final.nonzero()[:, 0].tolist():
-            ids = self.info.vocabulary.text_ids(step.canvas[place].tolist())
-            found[int(step.rows[place])] = Inversion(
-                text=self.tokenizer.decode(ids),
-                tokens=[self.tokenizer.id_to_token(token) or "" for token in ids],
-                confidences=step.confidence[place, : len(ids)].tolist(),
+        return {
+            text.row: Inversion(
+                text=self.tokenizer.decode(text.ids),
+                ids=text.ids,
+                tokens=[self.tokenizer.id_to_token(token) or "" for token in text.ids],
+                confidences=text.confidences,
                 strategy=options.strategy,
-                passes=int(step.passes[place]),
-                score=float(step.score[place]),
-                encoder_calls=int(step.encoder_calls[place]),
+                passes=text.passes,
+                score=text.score,
+                encoder_calls=text.encoder_calls,
             )
-        return found
+            for text in step.finished(self.info.vocabulary)
+        }
 
 
 def make_options(options: DecodingConfig | None, changes: dict[str, Any]) -> DecodingConfig:
@@ -343,7 +404,7 @@ def check_lengths(lengths: Sequence[int], count: int, info: CheckpointInfo) -> S
     """Refuse lengths that do not fit the vectors or the canvas."""
     if info.model.canvas == "fixed":
         raise ConfigError("This inverter finds the length itself: it has a fixed canvas.", "Leave out the lengths.")
-    longest = info.model.canvas_length or 0
+    longest = info.model.canvas_length
     if len(lengths) != count or not all(1 <= length <= longest for length in lengths):
         raise ConfigError(
             f"Expected {count} lengths from 1 to {longest}, got {len(lengths)}: {list(lengths[:5])}.",

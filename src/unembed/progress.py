@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-Tell = Callable[[str, int, int], None]
-"""Hears of progress: what is being done, how many more are done, of how many."""
+OnProgress = Callable[[str, int, int], None]
+"""Is told of progress: what is being done, how many more are done, of how many."""
 
 
 class RateColumn(ProgressColumn):

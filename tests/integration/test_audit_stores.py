@@ -71,7 +71,7 @@ def inverter_folder(sentences, vectors, minilm, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def loaded_once(minilm, monkeypatch):
     """Loading takes longer than anything else here."""
-    monkeypatch.setattr("unembed.encoders.load_encoder", lambda *arguments, **options: minilm)
+    monkeypatch.setattr("unembed.encoders.loading.load_encoder", lambda *arguments, **options: minilm)
 
 
 def check(run_cli, uri, inverter_folder, output, *, texts):

@@ -216,7 +216,7 @@ class TestTrain:
         fails("train", path, problem="training.lerning_rate: unknown key", remedy="did you mean 'learning_rate'?")
 
     def test_impossible_value(self, fails, recipe):
-        fails("train", recipe(model={"heads": 3}), problem="not a multiple of heads 3", remedy="Mend these keys")
+        fails("train", recipe(model={"heads": 3}), problem="not a multiple of heads 3", remedy="Fix these keys")
 
     def test_missing_store(self, fails, recipe, tmp_path):
         fails("train", recipe(), "--store", tmp_path / "nowhere", problem="no store", remedy="unembed embed")

@@ -8,7 +8,7 @@ import torch
 
 from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
-from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
+from unembed.config import ModelConfig, ModelRecipe, NoiseConfig, ReadoutConfig
 from unembed.encoders import EncoderDescription
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
@@ -87,12 +87,12 @@ def make_inverter(build_model, stir, tiny_tokenizer):
 
 @pytest.fixture
 def build_reader(tiny_store, stir):
-    """Builds inverters for the tiny store; the readout knows its words, the denoiser nothing."""
+    """Builds inverters for the tiny store or another one; the readout knows its words, the denoiser nothing."""
 
-    def build(kind: str) -> Inverter:
-        store = Store(tiny_store / "train")
+    def build(kind: str, folder: Path = tiny_store / "train") -> Inverter:
+        store = Store(folder)
         settings = ReadoutConfig(kind=kind, bottleneck=8, blocks=1)
-        config = ModelConfig(layers=1, width=16, heads=2, feedforward=32, readout=settings)
+        config = ModelRecipe(layers=1, width=16, heads=2, feedforward=32, readout=settings)
         torch.manual_seed(0)
         model = stir(build_for_store(config, store.manifest))
         rows = np.arange(store.manifest.rows)

@@ -6,7 +6,6 @@ import re
 import pytest
 import torch
 from rich.console import Console
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from unembed.canvas import CanvasVocabulary
 from unembed.cli.animation import MASK, SECONDS, SHADES, Animation, Painter, shade
@@ -111,12 +110,17 @@ def test_the_filling_of_a_fixed_canvas_is_small(painter, ids, vocabulary):
     assert painter.tokens([*canvas, vocabulary.mask]) == ["the", "cat", "[EOS]", "[PAD]", None]
 
 
-def test_words_and_bytes_of_another_tokenizer_find_their_places():
-    bytewise = Tokenizer(models.BPE())
-    bytewise.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bytewise.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    bytewise.train_from_iterator(["the cat sleeps"] * 9, trainers.BpeTrainer(initial_alphabet=alphabet))
+def test_words_of_any_tokenizer_have_their_own_colours(any_tokenizer):
+    painter = Painter(any_tokenizer, CanvasVocabulary.of(any_tokenizer))
+    canvas = any_tokenizer.encode("the cat", add_special_tokens=False).ids
+    assert len(canvas) == 2
+    painted = painter.canvas(canvas, [0.1, 0.9])
+    assert painted.plain == "the cat"
+    assert styles(painted) == {"the": SHADES[0], "cat": SHADES[4]}
+
+
+def test_bytes_of_a_character_do_not_shift_the_colours_behind_it(build_tokenizer):
+    bytewise = build_tokenizer("BPE")
     painter = Painter(bytewise, CanvasVocabulary.of(bytewise))
     canvas = bytewise.encode("the é cat").ids
     painted = painter.canvas(canvas, [0.1] * (len(canvas) - 1) + [0.9])

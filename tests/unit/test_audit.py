@@ -1,7 +1,9 @@
 """The parts of an audit: the sample, the encoder, what counts as a leak, the estimate, what is kept on the way."""
 
 import json
+import tracemalloc
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +12,17 @@ from unembed.audit.encoder import check_texts, identify
 from unembed.audit.estimate import estimate
 from unembed.audit.findings import mask
 from unembed.audit.leaks import find_leaks, gives_back
-from unembed.audit.recover import Attacker, Notebook, Recovery
+from unembed.audit.recover import BLIND, Attacker, FinishedParts, Recovery
+from unembed.audit.result import Attack
+from unembed.audit.run import ENOUGH_GUIDED, AuditSettings, audit, judge
 from unembed.audit.sample import Sample, draw
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig
-from unembed.connectors import Batch, Keeping, VectorSource
+from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.encoders import EncoderDescription
 from unembed.errors import EncoderError, VectorError
+from unembed.evaluation import Figure
+from unembed.measures import MEASURES, token_f1
 from unembed.store.fingerprint import Fingerprint
 
 RANDOM = np.random.default_rng(0)
@@ -24,7 +30,12 @@ VECTORS = RANDOM.normal(size=(300, 16)).astype(np.float32)
 VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 FAKE = EncoderDescription(name="org/Fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
 INFO = CheckpointInfo(
-    encoder=FAKE, model=ModelConfig(), noise=NoiseConfig(), special_ids=(), tokenizer_hash="", training_rows=1
+    encoder=FAKE,
+    model=ModelConfig(embedding_dim=16, vocabulary_size=9, canvas_length=12),
+    noise=NoiseConfig(),
+    special_ids=(),
+    tokenizer_hash="",
+    training_rows=1,
 )
 
 
@@ -34,9 +45,9 @@ def source(vectors=VECTORS, texts=None, order=None, **keeping):
     def records():
         for part in np.array_split(order, 4):
             said = None if texts is None else [texts[row] for row in part]
-            yield Batch([f"id-{row}" for row in part], vectors[part], said)
+            yield VectorBatch([f"id-{row}" for row in part], vectors[part], said)
 
-    return VectorSource("the store", len(vectors), records(), keeping=Keeping("test store", **keeping))
+    return VectorSource("the database", len(vectors), records(), storage=StorageInfo("test database", **keeping))
 
 
 def sample(vectors=VECTORS, texts=None):
@@ -60,7 +71,7 @@ class TestSample:
         assert Counter(map(len, drawn.texts)) == {5: 20, 60: 30, 400: 10}
         assert list(drawn.groups.values()) == [100, 150, 50]
 
-    def test_it_depends_on_the_seed_and_not_on_the_order_of_the_store(self):
+    def test_it_depends_on_the_seed_and_not_on_the_order_of_the_rows(self):
         one = draw(source(texts=self.TEXTS), 60)
         other = draw(source(texts=self.TEXTS, order=RANDOM.permutation(300)), 60)
         assert one.ids == other.ids
@@ -80,49 +91,68 @@ class TestSample:
         assert (np.linalg.norm(drawn.vectors, axis=1) > 4).sum() == 10
         assert drawn.texts is None
 
-    def test_bad_rows_are_counted_and_an_empty_store_is_an_error(self):
+    def test_rows_that_are_kept_do_not_keep_their_batch_in_memory(self):
+        rows, dim, batches = 1000, 256, 30
+        batch_bytes = 4 * rows * dim
+
+        def records():
+            for number in range(batches):
+                vectors = np.full((rows, dim), 1.0, dtype=np.float32)
+                yield VectorBatch([f"{number}-{row}" for row in range(rows)], vectors, None)
+
+        tracemalloc.start()
+        try:
+            draw(VectorSource("the database", rows * batches, records(), storage=StorageInfo("x")), 60)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 8 * batch_bytes
+
+    def test_bad_rows_are_counted_and_an_empty_database_is_an_error(self):
         vectors = VECTORS.copy()
         vectors[7] = np.nan
         assert draw(source(vectors), 10).skipped["not finite"] == 1
         with pytest.raises(VectorError, match="holds no vectors that can be read: 300 are not finite"):
             draw(source(vectors * np.nan), 10)
-        with pytest.raises(VectorError, match="the store holds no vectors."):
+        with pytest.raises(VectorError, match="the database holds no vectors."):
             draw(source(vectors[:0]), 10)
 
 
 class TestEncoder:
-    def test_the_store_names_it_with_or_without_its_organisation(self):
-        found = identify(INFO, Keeping("x", encoder="fake", encoder_said_by="its metadata"), sample())
+    def test_the_database_names_it_with_or_without_its_organisation(self):
+        found = identify(INFO, StorageInfo("x", encoder="fake", encoder_said_by="its metadata"), sample())
         assert found.certain
         assert "its metadata" in found.because
 
-    def test_another_one_named_by_the_store_is_refused_unless_the_user_knows_better(self):
-        kept = Keeping("x", encoder="text-embedding-3-small", encoder_said_by="its metadata")
+    def test_another_one_named_by_the_database_is_refused_unless_the_user_knows_better(self):
+        kept = StorageInfo("x", encoder="text-embedding-3-small", encoder_said_by="its metadata")
         with pytest.raises(EncoderError, match="'text-embedding-3-small' made its vectors") as caught:
             identify(INFO, kept, sample())
-        assert "--encoder org/Fake" in caught.value.remedy
+        assert '`encoder="org/Fake"`' in caught.value.remedy
         assert identify(INFO, kept, sample(), asked="org/Fake").certain
 
     def test_vectors_of_another_dimension_are_refused(self):
         with pytest.raises(EncoderError, match="have 8 numbers; those of org/Fake"):
-            identify(INFO, Keeping("x"), sample(VECTORS[:, :8]))
+            identify(INFO, StorageInfo("x"), sample(VECTORS[:, :8]))
 
-    def test_nobody_says_but_they_look_like_it(self):
-        assert not identify(INFO, Keeping("x"), sample()).certain
+    def test_vectors_that_look_like_it_are_assumed_to_be_its_own(self):
+        identified = identify(INFO, StorageInfo("x"), sample())
+        assert not identified.certain
+        assert "does not name its encoder" in identified.because
 
-    def test_nobody_says_and_they_do_not_look_like_it(self):
+    def test_vectors_that_do_not_look_like_it_are_refused(self):
         with pytest.raises(EncoderError, match="unknown which encoder made these vectors"):
-            identify(INFO, Keeping("x"), sample(VECTORS * 3))
+            identify(INFO, StorageInfo("x"), sample(VECTORS * 3))
 
     def test_a_fingerprint_tells_encoders_of_one_dimension_apart(self):
         own = INFO.model_copy(update={"fingerprint": Fingerprint.of([np.abs(VECTORS)])})
-        assert "means and spreads" in identify(own, Keeping("x"), sample(np.abs(VECTORS))).because
+        assert "means and spreads" in identify(own, StorageInfo("x"), sample(np.abs(VECTORS))).because
         with pytest.raises(EncoderError, match="numbers deviate from its means"):
-            identify(own, Keeping("x"), sample())
+            identify(own, StorageInfo("x"), sample())
 
     def test_stored_texts_tell_for_sure(self, fake_encoder):
         texts = ["the cat sleeps", "a dog runs", "two birds"]
-        said = identify(INFO, Keeping("x"), sample())
+        said = identify(INFO, StorageInfo("x"), sample())
         own = check_texts(fake_encoder, sample(fake_encoder.encode(texts), texts), said)
         assert "for 3 of 3 stored texts" in own.because
         with pytest.raises(EncoderError, match="not vectors of org/Fake"):
@@ -179,12 +209,31 @@ class TestEstimate:
         assert figure.n == 3
         assert 0.005 < found.errors["token_f1"] < 0.04
 
+    def test_its_error_is_that_on_texts_that_it_was_not_fitted_to(self):
+        """Four signs fitted to ten texts of pure noise: close on these, far off on others."""
+        random = np.random.default_rng(3)
+        known = [recovery(*random.uniform(0, 1, 2)) for _ in range(10)]
+        truth = {"token_f1": random.uniform(0, 1, 10)}
+        fitted = estimate(known, known, truth, resamples=2)
+        in_sample = np.abs(fitted.per_text["token_f1"] - truth["token_f1"]).mean()
+        assert fitted.errors["token_f1"] > 1.1 * in_sample
+
     def test_signs_that_say_nothing_give_the_mean_and_an_honest_error(self):
         known = [recovery(0.5) for _ in range(100)]
         truth = {"token_f1": np.tile([0.2, 0.8], 50)}
         found = estimate([recovery(0.5)], known, truth, resamples=50)
         assert found.per_text["token_f1"] == pytest.approx([0.5], abs=0.02)
         assert found.errors["token_f1"] == pytest.approx(0.3, abs=0.02)
+
+
+def hypotheses_of(inverter, vector):
+    """Return the ids of every hypothesis that a blind audit makes of a vector."""
+    finished = {}
+    for step in inverter.decode(vector, BLIND):
+        for index in (step.mask_rate == 0).nonzero()[:, 0].tolist():
+            ids = inverter.info.vocabulary.text_ids(step.canvas[index].tolist())
+            finished[int(step.candidate[index])] = ids
+    return list(finished.values())
 
 
 class TestAttacker:
@@ -199,29 +248,123 @@ class TestAttacker:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Attacker(inverter, None, Notebook(tmp_path / "n", {"a": 1}), stop_after_two).blind(VECTORS[:8], "store")
-        whole = Attacker(inverter, None, Notebook(tmp_path / "other", {})).blind(VECTORS[:8], "store")
-        kept = json.loads((tmp_path / "n" / "store-blind-00000.json").read_text())
-        kept[0]["text"] = "from the notebook"
-        (tmp_path / "n" / "store-blind-00000.json").write_text(json.dumps(kept))
-        resumed = Attacker(inverter, None, Notebook(tmp_path / "n", {"a": 1})).blind(VECTORS[:8], "store")
-        assert resumed[0].text == "from the notebook"
-        assert [one.ids for one in resumed] == [one.ids for one in whole]
+            Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1}), stop_after_two).blind(
+                VECTORS[:8], "sample"
+            )
+        whole = Attacker(inverter, None, FinishedParts(tmp_path / "other", {})).blind(VECTORS[:8], "sample")
+        kept = json.loads((tmp_path / "n" / "sample-blind-00000.json").read_text())
+        kept[0]["text"] = "from the folder"
+        (tmp_path / "n" / "sample-blind-00000.json").write_text(json.dumps(kept))
+        resumed = Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1})).blind(VECTORS[:8], "sample")
+        assert resumed[0].text == "from the folder"
+        assert [recovery.ids for recovery in resumed] == [recovery.ids for recovery in whole]
 
-    def test_a_notebook_of_other_work_is_thrown_away(self, tmp_path):
-        Notebook(tmp_path / "n", {"a": 1}).write("part.json", [recovery(0.5)])
-        assert Notebook(tmp_path / "n", {"a": 1}).read("part.json") == [recovery(0.5)]
-        assert Notebook(tmp_path / "n", {"a": 2}).read("part.json") is None
+    def test_parts_of_other_work_are_thrown_away(self, tmp_path):
+        FinishedParts(tmp_path / "n", {"a": 1}).write("part.json", [recovery(0.5)])
+        assert FinishedParts(tmp_path / "n", {"a": 1}).read("part.json") == [recovery(0.5)]
+        assert FinishedParts(tmp_path / "n", {"a": 2}).read("part.json") is None
 
     def test_agreement_is_that_of_the_hypotheses(self, make_inverter, tmp_path):
-        found = Attacker(make_inverter(), None, Notebook(tmp_path / "n", {})).blind(VECTORS[:5], "store")
-        assert all(0.0 <= one.agreement <= 1.0 for one in found)
-        assert len({one.agreement for one in found}) > 1
-        assert all(one.cosine is None for one in found)
+        found = Attacker(make_inverter(), None, FinishedParts(tmp_path / "n", {})).blind(VECTORS[:5], "sample")
+        assert all(recovery.cosine is None for recovery in found)
+        for row, recovery in enumerate(found):
+            hypotheses = hypotheses_of(make_inverter(), VECTORS[row : row + 1])
+            others = [token_f1(ids, recovery.ids) for ids in hypotheses if ids != recovery.ids]
+            assert recovery.ids in hypotheses
+            assert recovery.agreement == pytest.approx(np.mean(others) if others else 1.0)
+
+    def test_only_the_guided_attacker_asks_the_encoder_on_the_way(self, make_inverter, fake_encoder, tmp_path):
+        inverter, given = make_inverter(), []
+        decode = inverter.decode
+
+        def watch(vectors, options, *, encoder):
+            given.append((options.strategy == "guided", encoder))
+            return decode(vectors, options, encoder=encoder)
+
+        inverter.decode = watch
+        attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
+        blind, guided = attacker.blind(VECTORS[:2], "sample"), attacker.guided(VECTORS[:1], "sample", seconds=0.0)
+        assert given == [(False, None), (True, fake_encoder)]
+        assert [recovery.encoder_calls for recovery in blind] == [0, 0]
+        assert guided[0].encoder_calls > 0
+        texts = fake_encoder.encode([recovery.text for recovery in blind])
+        assert [recovery.cosine for recovery in blind] == pytest.approx((texts * VECTORS[:2]).sum(1), abs=1e-5)
 
     def test_guided_inversion_stops_when_its_time_is_over(self, make_inverter, fake_encoder, tmp_path, monkeypatch):
         monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 2, "guided": 2})
         inverter = make_inverter()
         inverter.tokenizer = fake_encoder.tokenizer
-        attacker = Attacker(inverter, fake_encoder, Notebook(tmp_path / "n", {}))
-        assert len(attacker.guided(VECTORS[:6], "store", seconds=0.0)) == 2
+        attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
+        assert len(attacker.guided(VECTORS[:6], "sample", seconds=0.0)) == 2
+
+
+def attack(name, readable, n):
+    figure = Figure(readable, readable, readable, n)
+    return Attack(name, n, True, {"readable": figure}, [], [], [], [], 0.0, 0.0)
+
+
+class TestVerdict:
+    def test_it_goes_by_the_attacker_that_reads_more(self):
+        blind, guided = attack("blind", 0.05, 300), attack("guided", 0.6, ENOUGH_GUIDED)
+        verdict = judge([blind, guided], 0.1)
+        assert (verdict.attacker, verdict.exposed, verdict.readable.value) == ("guided", True, 0.6)
+        assert judge([attack("blind", 0.7, 300), guided], 0.1).attacker == "blind"
+
+    def test_too_few_guided_vectors_do_not_decide_it(self):
+        blind, guided = attack("blind", 0.05, 300), attack("guided", 0.6, ENOUGH_GUIDED - 1)
+        verdict = judge([blind, guided], 0.1)
+        assert (verdict.attacker, verdict.exposed) == ("blind", False)
+
+    def test_few_blind_vectors_do(self):
+        assert judge([attack("blind", 1.0, 1)], 0.1).exposed
+
+    def test_the_threshold_itself_is_allowed(self):
+        assert not judge([attack("blind", 0.1, 300)], 0.1).exposed
+        assert judge([attack("blind", 0.11, 300)], 0.1).exposed
+
+
+class TestAudit:
+    TEXTS = tuple(f"the {who} sleeps." for who in ("cat", "dog", "king", "man", "boy", "girl", "bird", "horse"))
+
+    @pytest.fixture
+    def run(self, tiny_checkpoint, fake_encoder, tmp_path):
+        from unembed.inverter import Inverter
+
+        def run(ids=None, **settings):
+            vectors = fake_encoder.encode(self.TEXTS)
+            batch = VectorBatch(ids or [f"id-{row}" for row in range(len(vectors))], vectors, list(self.TEXTS))
+            return audit(
+                VectorSource("the database", len(vectors), iter([batch]), storage=StorageInfo("x")),
+                Inverter.from_pretrained(tiny_checkpoint, device="cpu"),
+                AuditSettings(resamples=20, **settings),
+                encoder=fake_encoder,
+                unfinished=tmp_path / "unfinished",
+            )
+
+        return run
+
+    def test_the_guided_attacker_decides_when_it_reads_more(self, run, fake_encoder, monkeypatch):
+        def read_all(attacker, vectors, what, seconds):
+            recoveries = attacker.blind(vectors, "other")
+            near = (vectors @ fake_encoder.encode(self.TEXTS).T).argmax(1)
+            encodings = [fake_encoder.tokenizer.encode(self.TEXTS[row], add_special_tokens=False) for row in near]
+            return [replace(recovery, ids=code.ids) for recovery, code in zip(recoveries, encodings, strict=True)]
+
+        monkeypatch.setattr("unembed.audit.run.ENOUGH_GUIDED", 8)
+        monkeypatch.setattr(Attacker, "guided", read_all)
+        result = run(guided=8)
+        assert {attack.name: attack.figures["readable"].value for attack in result.attacks} == {"blind": 0, "guided": 1}
+        assert (result.verdict.attacker, result.verdict.readable.value, result.verdict.exposed) == ("guided", 1, True)
+        assert not any("rests on the blind attacker" in sentence for sentence in result.assumptions)
+
+    def test_ids_are_masked_with_the_texts(self, run):
+        ids = [f"maria.keller{row}@example.com" for row in range(len(self.TEXTS))]
+        (blind,) = run(ids=ids, guided=0).attacks
+        assert {example.id for example in blind.examples} == {"•••••.•••••••@•••••••.•••"}
+        assert sorted(example.row for example in blind.examples) == list(range(8))
+        (blind,) = run(ids=ids, guided=0, show_text=True).attacks
+        assert {example.id for example in blind.examples} == set(ids)
+
+    def test_every_measure_of_the_evaluation_is_there(self, run):
+        (blind,) = run(guided=0).attacks
+        assert blind.figures.keys() == {"readable", *(measure.name for measure in MEASURES)}

@@ -6,6 +6,7 @@ import torch
 
 from unembed.audit import WordReader
 from unembed.errors import ConfigError
+from unembed.store import embed_texts
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
 
@@ -21,7 +22,7 @@ def test_the_words_are_those_whose_probability_stands_out_most(build_reader):
     reader = WordReader(inverter, top=3)
     tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words]
     standing_out = (readout(torch.from_numpy(VECTORS))[:, : readout.words] - readout.base / 2)[:, tokens]
-    assert reader.read(VECTORS).places.tolist() == standing_out.topk(3).indices.tolist()
+    assert reader.read(VECTORS).indices.tolist() == standing_out.topk(3).indices.tolist()
 
 
 def test_a_linear_readout_names_the_words_that_its_texts_hold(build_reader, fake_encoder):
@@ -32,10 +33,31 @@ def test_a_linear_readout_names_the_words_that_its_texts_hold(build_reader, fake
     assert sum(right) >= 6
 
 
+@pytest.fixture
+def any_inverter(build_reader, build_fake_encoder, any_tokenizer, tmp_path):
+    """An inverter with a tokenizer of each family in turn."""
+    texts = ["the old man drinks tea", "a bird sings in the garden", "unbelievable gardens"] * 4
+    embed_texts(texts.__iter__, tmp_path / "store", build_fake_encoder(any_tokenizer), canvas_length=40)
+    return build_reader("linear", tmp_path / "store")
+
+
+def test_words_are_named_without_marks_and_pieces_inside_words_are_not(any_inverter, tiny_words):
+    words = WordReader(any_inverter, vocabulary=10_000).words
+    assert {"garden", "drinks"} <= set(words)
+    assert all(any(whole.startswith(word) for whole in tiny_words) for word in words)
+
+
+def test_a_word_to_find_is_the_piece_that_it_is_inside_a_text(any_inverter):
+    alone = WordReader(any_inverter, vocabulary=10_000, top=10_000)
+    finding = WordReader(any_inverter, vocabulary=10_000, top=10_000, find=["garden"])
+    assert finding.words == alone.words
+    assert (finding.read(VECTORS).indices == alone.read(VECTORS).indices).all()
+
+
 def test_vectors_in_several_blocks_give_the_same_words(inverter, monkeypatch):
-    whole = WordReader(inverter, top=3).read(VECTORS).places
+    whole = WordReader(inverter, top=3).read(VECTORS).indices
     monkeypatch.setattr("unembed.audit.words._BLOCK", 4)
-    assert (WordReader(inverter, top=3).read(VECTORS).places == whole).all()
+    assert (WordReader(inverter, top=3).read(VECTORS).indices == whole).all()
 
 
 def test_pieces_of_words_numbers_and_function_words_are_not_named(inverter):
@@ -48,10 +70,10 @@ def test_pieces_of_words_numbers_and_function_words_are_not_named(inverter):
 def test_a_word_to_find_is_looked_for_however_rare_it_is(inverter):
     names = WordReader(inverter, vocabulary=10_000).words
     reader = WordReader(inverter, vocabulary=1, top=1, find=[names[-1]])
-    assert reader.words[reader.places[names[-1]]] == names[-1]
+    assert reader.words[reader.wanted[names[-1]]] == names[-1]
     found = reader.read(VECTORS)
     assert found.counts().sum() == len(VECTORS)
-    assert found.holding(reader.places.values()).sum() == found.counts()[reader.places[names[-1]]]
+    assert found.holding(reader.wanted.values()).sum() == found.counts()[reader.wanted[names[-1]]]
 
 
 def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
@@ -64,9 +86,9 @@ def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
     tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words[:-1]]
     others = (logits - readout.base / 2)[:, tokens]
     expected = ((standing_out * rarity).sum(1)[:, None] > others).all(1)
-    assert (reader.read(VECTORS).places[:, 0] == reader.places["catdog"]).tolist() == expected.tolist()
+    assert (reader.read(VECTORS).indices[:, 0] == reader.wanted["catdog"]).tolist() == expected.tolist()
     rank = (others > (standing_out * rarity).sum(1)[:, None]).sum(1)
-    assert reader.read(VECTORS).holding(reader.places.values()).tolist() == (rank < 12).tolist()
+    assert reader.read(VECTORS).holding(reader.wanted.values()).tolist() == (rank < 12).tolist()
 
 
 def test_a_word_that_the_tokenizer_does_not_know_cannot_be_found(inverter):

@@ -126,6 +126,13 @@ class TestCanvasVocabulary:
         assert {vocabulary.eos, vocabulary.pad, vocabulary.mask}.isdisjoint(tokenizer.get_vocab().values())
         assert vocabulary.size == 10
 
+    def test_a_text_ends_at_the_first_end_token_and_holds_no_id_of_ours(self):
+        vocabulary = CanvasVocabulary(40)
+        eos, pad, mask = vocabulary.eos, vocabulary.pad, vocabulary.mask
+        assert vocabulary.text_ids([5, 6, eos, 7, eos, pad]) == [5, 6]
+        assert vocabulary.text_ids([5, mask, 6, pad]) == [5, 6]
+        assert vocabulary.text_ids([eos, 5]) == []
+
     def test_special_tokens_are_the_tokenizers_own(self, tiny_tokenizer):
         assert CanvasVocabulary.of(tiny_tokenizer).special == (0, 1, 2, 3, 4)
 

@@ -3,7 +3,7 @@ import json
 import huggingface_hub
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from unembed import Inverter
 from unembed.errors import CheckpointError
@@ -58,6 +58,40 @@ def test_a_compact_file_holds_the_large_tables_in_8_bits_and_loads_as_nearly_the
         assert (error <= 0.005 * largest + 1e-6).all(), name
 
 
+def test_any_matrix_can_be_stored_in_8_bits_where_that_is_asked_for(make_inverter, tmp_path):
+    inverter = make_inverter(readout="mlp")
+    inverter.save_pretrained(tmp_path / "it", "compact", ("readout.*", "denoiser.token_embedding.weight"))
+    stored = load_file(tmp_path / "it" / "model.safetensors")
+    in_8_bits = {name for name, tensor in stored.items() if tensor.dtype == torch.int8}
+    blocks = {"readout.blocks.0.up.weight", "readout.blocks.0.down.weight"}
+    assert in_8_bits == {"denoiser.token_embedding.weight", "readout.out.weight"} | blocks, (
+        "matrices, if they are large"
+    )
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu").model.state_dict()
+    for name in blocks:
+        wanted = inverter.model.state_dict()[name]
+        assert ((loaded[name] - wanted).abs() <= 0.005 * wanted.abs().amax(1, keepdim=True)).all()
+
+
+def test_an_inverter_of_an_earlier_version_loads_as_the_same_model(make_inverter, tmp_path):
+    """Its config told how the readout had been trained, and the positions of MPNet had another name."""
+    inverter = make_inverter(readout="mlp", architecture="mpnet", norm="post")
+    inverter.save_pretrained(tmp_path)
+    facts = json.loads((tmp_path / "config.json").read_text())
+    facts["model"]["initialise_from"] = "all-mpnet-base-v2"
+    facts["model"]["readout"] |= {"ridge": 0.01, "rows": 4, "steps": 0, "batch_size": 5, "learning_rate": 0.1}
+    facts["model"]["readout"] |= {"sampled_softmax": 6, "frequent_tokens": 7, "start_from": None}
+    del facts["model"]["readout"]["expansion"]
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    weights = load_file(tmp_path / "model.safetensors")
+    weights["denoiser.places.bias.weight"] = weights.pop("denoiser.positions.bias.weight")
+    save_file(weights, tmp_path / "model.safetensors")
+    loaded = Inverter.from_pretrained(tmp_path, device="cpu")
+    assert loaded.info == inverter.info
+    state = loaded.model.state_dict()
+    assert all(torch.equal(state[name], weight) for name, weight in inverter.model.state_dict().items())
+
+
 def test_saving_again_replaces_its_own_files_and_leaves_the_user_s(inverter, tmp_path):
     (tmp_path / "it").mkdir()
     (tmp_path / "it" / "notes.txt").write_text("mine")
@@ -86,8 +120,6 @@ def make_foreign(folder):
 
 
 def swap_weights(folder):
-    from safetensors.torch import save_file
-
     save_file({"weight": torch.zeros(2)}, folder / "model.safetensors")
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import stores
-from unembed.audit.result import Example, Mode
+from unembed.audit.result import Attack, Example
+from unembed.connectors import StorageInfo, VectorBatch, VectorSource
+from unembed.measures import MEASURES
 from unembed.report.page import worst_examples
 
 SOMEBODY = ("king", "queen", "cat", "dog", "boy", "girl", "teacher", "doctor", "bird", "horse", "woman", "man")
@@ -24,7 +26,7 @@ def vectors(fake_encoder):
 @pytest.fixture
 def with_encoder(fake_encoder, monkeypatch):
     """Lets the command find the encoder, which no name can load."""
-    monkeypatch.setattr("unembed.encoders.load_encoder", lambda *arguments, **options: fake_encoder)
+    monkeypatch.setattr("unembed.encoders.loading.load_encoder", lambda *arguments, **options: fake_encoder)
 
 
 class Page(HTMLParser):
@@ -69,11 +71,11 @@ def test_a_store_is_audited_against_its_own_texts(run_cli, vectors, tiny_checkpo
     assert "The encoder is not at hand" in ended.err
     assert "Below the threshold" in ended.out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["store"]["vectors"] == 60
+    assert report["source"]["vectors"] == 60
     assert report["sample"] == 20
-    (blind,) = report["modes"]
+    (blind,) = report["attacks"]
     assert blind["known"]
-    assert blind["figures"].keys() == {"readable", "token_f1", "token_accuracy", "exact_match", "rouge_l", "bleu"}
+    assert blind["figures"].keys() == {"readable", *(measure.name for measure in MEASURES)} - {"cosine"}
     assert all(figure["n"] == 20 for figure in blind["figures"].values())
     assert sum(blind["distribution"]) == 20
     assert stores.contents(tmp_path / "store") == before
@@ -90,7 +92,7 @@ def test_the_page_is_whole_loads_nothing_and_says_the_figures(run_cli, vectors, 
     assert not re.search(r"https?://|url\(|@import", text)
     said = " ".join(" ".join(page.text).split())
     assert "What 60 stored vectors give away" in said
-    assert f"n = {report['modes'][0]['n']}" in said
+    assert f"n = {report['attacks'][0]['n']}" in said
     assert "unembed audit" in said
     for heading in ("Summary", "By length", "By kind of information", "What was assumed", "What to do", "Defences"):
         assert heading in said
@@ -108,13 +110,13 @@ def test_texts_are_masked_unless_they_are_asked_for(run_cli, vectors, tiny_check
 
 
 def test_the_worst_examples_are_those_of_whichever_attacker_got_most():
-    def mode(name, *recoveries):
-        examples = [Example(vector, f1, None, None, "text", [], []) for vector, f1 in recoveries]
-        return Mode(name, len(examples), True, {}, [], [], [], examples, 0.0, 0.0)
+    def attack(name, *recoveries):
+        examples = [Example(row, row, f1, None, None, "text", [], []) for row, f1 in recoveries]
+        return Attack(name, len(examples), True, {}, [], [], [], examples, 0.0, 0.0)
 
-    blind, guided = mode("blind", ("a", 0.9), ("b", 0.6), ("c", 0.5)), mode("guided", ("b", 1.0), ("c", 0.2))
-    found = [(attacker.name, example.id, example.token_f1) for attacker, example in worst_examples([blind, guided])]
-    assert found == [("guided", "b", 1.0), ("blind", "a", 0.9), ("blind", "c", 0.5)]
+    blind, guided = attack("blind", (0, 0.9), (1, 0.6), (2, 0.5)), attack("guided", (1, 1.0), (2, 0.2))
+    worst = [(by.name, example.row, example.token_f1) for by, example in worst_examples([blind, guided])]
+    assert worst == [("guided", 1, 1.0), ("blind", 0, 0.9), ("blind", 2, 0.5)]
 
 
 def test_a_text_cannot_change_the_page(run_cli, vectors, tiny_checkpoint, tmp_path):
@@ -127,7 +129,7 @@ def test_a_text_cannot_change_the_page(run_cli, vectors, tiny_checkpoint, tmp_pa
 
 
 def test_more_than_the_threshold_exits_with_3(run_cli, vectors, tiny_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr("unembed.audit.findings.READABLE", 0.0)
+    monkeypatch.setattr("unembed.measures.tokens.READABLE_FROM", 0.0)
     uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
     ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 0.99)
     assert ended.code == 3
@@ -143,8 +145,8 @@ def test_without_texts_recovery_is_estimated_and_says_so(run_cli, vectors, tiny_
     ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", *options)
     assert ended.code in (0, 3), ended.err
     report = json.loads(ended.out)
-    assert [mode["name"] for mode in report["modes"]] == ["blind", "guided"]
-    assert not any(mode["known"] for mode in report["modes"])
+    assert [attack["name"] for attack in report["attacks"]] == ["blind", "guided"]
+    assert not any(attack["known"] for attack in report["attacks"])
     assert report["calibration"]["texts"] == "known.txt"
     assert report["calibration"]["n"] == {"blind": 60, "guided": 20}
     assert not report["encoder"]["certain"]
@@ -168,7 +170,7 @@ def test_bad_rows_are_skipped_and_reported(run_cli, vectors, tiny_checkpoint, tm
     ended = audit(run_cli, tmp_path / "vectors.parquet", tiny_checkpoint, tmp_path / "out", "--size", 20)
     assert ended.code in (0, 3), ended.err
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["store"]["skipped"] == {"not finite": 1, "all zeros": 1}
+    assert report["source"]["skipped"] == {"not finite": 1, "all zeros": 1}
     assert "1 more that are all zeros were skipped" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -197,11 +199,10 @@ def test_a_chroma_collection_says_whose_vectors_it_holds(run_cli, vectors, tiny_
 def test_the_command_in_the_report_holds_no_password(monkeypatch):
     from unembed.cli.audit import _command
 
-    uri = "pgvector:postgresql://me:secret@host/db#docs"
-    monkeypatch.setattr("sys.argv", ["unembed", "audit", uri, "--size", "9"])
-    assert _command(uri, "pgvector:postgresql://me:***@host/db#docs.embedding") == (
-        "unembed audit 'pgvector:postgresql://me:***@host/db#docs.embedding' --size 9"
-    )
+    for uri in ("pgvector:postgresql://me:secret@host/db#docs", "pgvector:host=h password=secret dbname=db#docs"):
+        monkeypatch.setattr("sys.argv", ["unembed", "audit", uri, "--size", "9"])
+        assert "secret" not in _command()
+        assert _command().endswith("#docs' --size 9")
 
 
 class TestWords:
@@ -232,7 +233,16 @@ class TestWords:
         assert counts == sorted(counts, reverse=True)
         assert counts[0] > counts[-1]
 
-    def test_skipped_rows_are_counted_and_an_empty_store_is_an_error(
+    def test_an_id_cannot_command_the_terminal(self, run_cli, vectors, readout_checkpoint, monkeypatch):
+        batch = VectorBatch(["a\x1b[31mb\nc"], vectors[:1], None)
+        source = VectorSource("the database", 1, iter([batch]), storage=StorageInfo("x"))
+        monkeypatch.setattr("unembed.connectors.open_vectors", lambda *arguments, **options: source)
+        ended = run_cli("words", "anything", "--model", readout_checkpoint, "--top", 2)
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("a\\x1b[31mb\\nc\t")
+        assert len(ended.out.splitlines()) == 1
+
+    def test_skipped_rows_are_counted_and_an_empty_database_is_an_error(
         self, run_cli, vectors, readout_checkpoint, tmp_path
     ):
         vectors[3] = np.nan

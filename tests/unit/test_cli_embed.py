@@ -73,7 +73,7 @@ def test_the_options_reach_the_encoder_and_the_store(run_cli, corpus, tmp_path, 
     sizes = ["--canvas-length", 4, "--shard-lines", 10]
     ended = run_cli("embed", corpus, "-o", tmp_path / "store", *options, *sizes)
     assert ended.code == 0, ended.err
-    wanted = {"name": "org/model", "prompt": "query: ", "revision": "v2", "device": "cpu"}
+    wanted = {"name": "org/model", "prompt": "query: ", "revision": "v2", "device": "cpu", "precision": "float32"}
     assert asked == [wanted | {"task": "separation", "truncate_dim": 8}]
     manifest = Store(tmp_path / "store" / "train").manifest
     assert (manifest.canvas_length, len(manifest.shards)) == (4, 4)

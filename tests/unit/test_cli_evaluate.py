@@ -12,7 +12,7 @@ TEXTS = ["the cat sleeps in the house.", "A dog plays in the snow.", "the girl r
 
 @pytest.fixture(autouse=True)
 def parts(monkeypatch, fake_encoder):
-    monkeypatch.setattr("unembed.encoders.load_encoder", lambda name, **options: fake_encoder)
+    monkeypatch.setattr("unembed.encoders.loading.load_encoder", lambda name, **options: fake_encoder)
     monkeypatch.setattr("unembed.evaluation.bench.TIMED_TEXTS", 1)
     # Half a minute to load, where it is installed.
     monkeypatch.setattr("unembed.evaluation.load_language_model", lambda: None)

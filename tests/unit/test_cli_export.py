@@ -10,9 +10,9 @@ from unembed.engine.onnx import OnnxInfo
 def test_an_exported_inverter_inverts_with_the_onnx_engine(run_cli, tiny_checkpoint, tmp_path):
     folder, file = tmp_path / "onnx", tmp_path / "vectors.npy"
     np.save(file, np.random.default_rng(0).normal(size=(3, 16)))
-    ended = run_cli("export", tiny_checkpoint, "--output", folder, "--precision", "fp32")
+    ended = run_cli("export", tiny_checkpoint, "--output", folder, "--precision", "float32")
     assert ended.code == 0, ended.err
-    assert "fp32" in ended.out
+    assert "float32" in ended.out
     assert "hidden.onnx" in ended.out
     assert f"--model {folder} --engine onnx" in ended.err
     recovered = [

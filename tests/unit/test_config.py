@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pytest
 
-from unembed.config import ModelConfig, Recipe, dump_recipe, load_recipe, parse
+from unembed.config import ModelRecipe, Recipe, dump_recipe, load_recipe, parse
 from unembed.errors import ConfigError
 
-RECIPES = ["minilm", "paper-qwen3", "paper-jina-v3", "paper-embeddinggemma", "pretrained-backbone", "tiny"]
+RECIPES = sorted(path.stem for path in (Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -30,8 +32,8 @@ def test_an_unknown_key_is_refused_and_the_nearest_one_named():
 
 
 def test_an_unknown_key_of_a_nested_section_is_compared_with_that_section():
-    with pytest.raises(ConfigError, match=r"model\.readout\.rigde: unknown key; did you mean 'ridge'"):
-        parse(Recipe, {"model": {"readout": {"rigde": 1.0}}}, "recipe")
+    with pytest.raises(ConfigError, match=r"training\.readout\.rigde: unknown key; did you mean 'ridge'"):
+        parse(Recipe, {"training": {"readout": {"rigde": 1.0}}}, "recipe")
 
 
 def test_all_mistakes_are_told_at_once():
@@ -44,16 +46,51 @@ def test_all_mistakes_are_told_at_once():
     ("values", "message"),
     [
         ({"width": 100, "heads": 12}, "not a multiple of heads"),
-        ({"initialise_from": "all-MiniLM-L6-v2"}, "needs norm: post"),
-        ({"architecture": "mpnet", "initialise_from": "all-mpnet-base-v2"}, "needs norm: post"),
         ({"architecture": "modernbert", "norm": "post"}, "needs norm: pre"),
         ({"architecture": "modernbert", "width": 36, "heads": 12}, "even width, not of 3"),
-        ({"freeze_token_embeddings": True}, "needs initialise_from"),
     ],
 )
 def test_a_model_that_contradicts_itself_is_refused(values, message):
     with pytest.raises(ConfigError, match=message):
-        parse(ModelConfig, values, "model")
+        parse(ModelRecipe, values, "model")
+
+
+@pytest.mark.parametrize(
+    ("model", "start", "message"),
+    [
+        ({}, {"encoder": "all-MiniLM-L6-v2"}, "needs model.norm: post"),
+        ({"architecture": "mpnet"}, {"encoder": "all-mpnet-base-v2"}, "needs model.norm: post"),
+        ({"freeze_token_embeddings": True}, {}, "needs training.start_from"),
+    ],
+)
+def test_a_model_that_does_not_fit_what_it_starts_from_is_refused(model, start, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(Recipe, {"model": model, "training": {"start_from": start}}, "recipe")
+
+
+def test_an_open_recipe_is_resolved_by_the_store_and_a_contradiction_refused():
+    sizes = {"embedding_dim": 16, "vocabulary_size": 40, "canvas_length": 12}
+    config = ModelRecipe(layers=3, canvas_length=12).resolve(**sizes)
+    assert (config.layers, config.embedding_dim, config.vocabulary_size, config.canvas_length) == (3, 16, 40, 12)
+    with pytest.raises(ConfigError, match="model.canvas_length: 32, the store has 12"):
+        ModelRecipe(canvas_length=32).resolve(**sizes)
+
+
+def test_a_recipe_of_an_earlier_version_still_loads_and_its_new_keys_are_told(tmp_path, caplog):
+    (tmp_path / "old.yaml").write_text("""
+model:
+  norm: post
+  initialise_from: all-MiniLM-L6-v2
+  readout: {kind: mlp, blocks: 2, steps: 7, ridge: 0.5, start_from: work/old}
+training: {start_from: work/run/best, precision: bf16}
+""")
+    recipe = load_recipe(tmp_path / "old.yaml")
+    start, readout = recipe.training.start_from, recipe.training.readout
+    assert (start.encoder, str(start.inverter), str(start.readout)) == ("all-MiniLM-L6-v2", "work/run/best", "work/old")
+    assert (recipe.model.readout.kind, recipe.model.readout.blocks, readout.steps, readout.ridge) == ("mlp", 2, 7, 0.5)
+    assert recipe.training.precision == "bfloat16"
+    assert "model.readout.steps is now training.readout.steps" in caplog.text
+    assert "training.start_from is now training.start_from.inverter" in caplog.text
 
 
 def test_warm_up_must_end_before_training_does():
@@ -78,15 +115,3 @@ def test_a_file_that_is_no_recipe_is_refused(text, message, tmp_path):
 def test_a_missing_recipe_is_refused_by_name(tmp_path):
     with pytest.raises(ConfigError, match=r"Cannot read the recipe .*none\.yaml"):
         load_recipe(tmp_path / "none.yaml")
-
-
-def test_what_is_published_names_no_folder_of_this_machine(tmp_path):
-    config = parse(
-        ModelConfig,
-        {"norm": "post", "initialise_from": str(tmp_path), "readout": {"start_from": str(tmp_path / "run")}},
-        "the model",
-    )
-    assert str(tmp_path) not in config.without_places().model_dump_json()
-    assert config.without_places().initialise_from == tmp_path.name
-    on_hub = config.model_copy(update={"initialise_from": "organisation/model"})
-    assert on_hub.without_places().initialise_from == "organisation/model"

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from unembed.connectors import is_vector_file, read_vector_lines, read_vectors
-from unembed.errors import UnembedError, VectorError
+from unembed.errors import VectorError
 
 VECTORS = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
 
@@ -248,7 +248,7 @@ class TestColumn:
     def test_several_without_a_choice_are_named(self, tmp_path, name):
         with pytest.raises(VectorError, match="first.*second") as raised:
             everything(read_vectors(self.write(tmp_path, name)))
-        assert "--column" in raised.value.remedy
+        assert "`column=NAME`" in raised.value.remedy
 
     @pytest.mark.parametrize("name", ["x.npz", "x.parquet", "x.csv", "x.jsonl"])
     def test_one_that_is_not_there_is_named_with_the_nearest(self, tmp_path, name):
@@ -270,9 +270,10 @@ class TestMistakes:
     def fails(self, path, content, match, **options):
         if content is not None:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(UnembedError, match=match) as raised:
+        with pytest.raises(VectorError, match=match) as raised:
             everything(read_vectors(path, **options))
         assert raised.value.remedy
+        assert "text file" not in raised.value.remedy
 
     @pytest.mark.parametrize(
         ("content", "match"),
@@ -292,6 +293,10 @@ class TestMistakes:
             ('{"embedding": [1, 2]}\n{"vector": [1, 2]}\n', "line 2 has no field 'embedding'"),
             ('{"embedding": [true, false]}\n', "no field that holds a list of numbers"),
             (b"\x93NUMPY\x01\x00", "not UTF-8|NUL"),
+            (f"[1, {'9' * 400}]\n", r"not finite \(lines 1\)"),
+            (f'{{"embedding": [1, {"9" * 400}]}}\n', "line 1 is not a list of numbers"),
+            ("[" * 100_000, "is not a number"),
+            ('{"a":' * 100_000, "is not JSON"),
         ],
     )
     def test_in_lines(self, tmp_path, content, match):
@@ -313,6 +318,12 @@ class TestMistakes:
     )
     def test_in_a_table(self, tmp_path, content, match):
         self.fails(tmp_path / "x.csv", content, match)
+
+    @pytest.mark.parametrize("name", ["x.jsonl.gz", "x.csv.gz", "x.tsv.gz"])
+    def test_in_a_compressed_file(self, tmp_path, name):
+        whole = gzip.compress(b"[1, 2]\n" * 10_000)
+        self.fails(tmp_path / name, whole[:-20], "truncated or not a gzip file")
+        self.fails(tmp_path / name, b"[1, 2]\n", "truncated or not a gzip file")
 
     def test_rows_of_arrays_are_counted_over_all_batches(self, tmp_path):
         vectors = VECTORS.copy()
@@ -357,6 +368,20 @@ class TestMistakes:
             np.save(file, VECTORS)
             archive.writestr("a.npy", file.getvalue()[:-20])
         self.fails(tmp_path / "z.npz", None, "damaged")
+
+    def test_an_archive_with_a_password(self, tmp_path):
+        content = io.BytesIO()
+        np.savez(content, VECTORS)
+        locked = bytearray(content.getvalue())
+        for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            locked[locked.index(header) + flags] |= 1
+        self.fails(tmp_path / "x.npz", bytes(locked), "encrypted")
+
+    def test_a_shape_beyond_any_memory(self, tmp_path):
+        content = io.BytesIO()
+        np.save(content, np.ones((10**3, 10)))
+        self.fails(tmp_path / "x.npy", content.getvalue().replace(b"(1000, 10)", b"(10**9,10)"), "Cannot read")
+        self.fails(tmp_path / "x.npy", content.getvalue().replace(b"(1000, 10)", b"(9999,999)"), "Cannot read")
 
     @pytest.mark.parametrize(
         ("column", "match"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stores
-from unembed.connectors import is_store_uri, open_vectors
+from unembed.connectors import is_vector_uri, mask_passwords, open_vectors
 from unembed.errors import MissingExtraError, VectorError
 
 RANDOM = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
 
 
 def test_chroma_names_its_default_encoder_and_its_distance(tmp_path):
-    kept = open_vectors(stores.chroma(tmp_path / "store", VECTORS, TEXTS)).keeping
+    kept = open_vectors(stores.chroma(tmp_path / "store", VECTORS, TEXTS)).storage
     assert kept.kind == "Chroma collection"
     assert (kept.encoder, kept.distance, kept.precision) == ("all-MiniLM-L6-v2", "l2", "float32")
     assert "'default'" in kept.encoder_said_by
@@ -115,6 +115,76 @@ def test_code_hidden_in_a_qdrant_folder_does_not_run(tmp_path):
     assert (tmp_path / "witness").exists()
 
 
+@pytest.mark.parametrize(
+    "meta",
+    [
+        [],
+        {},
+        "text",
+        {"collections": ["docs"]},
+        {"collections": {"docs": None}},
+        {"collections": {"docs": {"vectors": [8]}}},
+        {"collections": {"docs": {"vectors": None}}},
+        {"collections": {"../../other": {"vectors": {"size": 8}}}},
+        {"collections": {"\0": {"vectors": {"size": 8}}}},
+    ],
+)
+def test_an_odd_description_of_a_qdrant_folder_is_an_error(meta, tmp_path):
+    stores.qdrant(tmp_path / "store", VECTORS, TEXTS)
+    (tmp_path / "store" / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(VectorError) as caught:
+        read(f"qdrant:{tmp_path / 'store'}")
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        ({}, "holds what no version of Qdrant wrote"),
+        ({"id": 1, "vector": "text"}, "str instead of a list"),
+        ({"id": 1, "vector": 3.0}, "float instead of a list"),
+        ({"id": 1, "vector": ["a"] * 8}, "is not a list of numbers"),
+        ({"id": 1, "vector": [[1.0] * 8] * 8}, "is not a list of numbers"),
+        (b"not a pickle", "holds what no version of Qdrant wrote"),
+        (b"\x80\x04\x8c\x02\xff\xff.", "holds what no version of Qdrant wrote"),
+        (b"", "holds what no version of Qdrant wrote"),
+        (None, "holds what no version of Qdrant wrote"),
+    ],
+)
+def test_an_odd_point_of_a_qdrant_folder_is_an_error(state, problem, tmp_path):
+    import pickle
+
+    from qdrant_client import models
+
+    uri = stores.qdrant(tmp_path / "store", VECTORS, TEXTS)
+    point = models.PointStruct(id=0, vector=[1.0] * 8)
+    if isinstance(state, dict):
+        point.__dict__.clear()
+        point.__dict__.update(state)
+        state = pickle.dumps(point)
+    with sqlite3.connect(tmp_path / "store" / "collection" / "docs" / "storage.sqlite") as database:
+        database.execute("UPDATE points SET point = ?", (state,))
+    with pytest.raises(VectorError, match=problem):
+        read(uri)
+
+
+@pytest.mark.parametrize("damage", ["missing", "folder", "text", "empty", "other table"])
+def test_an_odd_database_of_a_qdrant_folder_is_an_error(damage, tmp_path):
+    uri = stores.qdrant(tmp_path / "store", VECTORS, TEXTS)
+    database = tmp_path / "store" / "collection" / "docs" / "storage.sqlite"
+    database.unlink()
+    if damage == "folder":
+        database.mkdir()
+    elif damage in ("text", "empty"):
+        database.write_text("text " * 1000 if damage == "text" else "")
+    elif damage == "other table":
+        with sqlite3.connect(database) as other:
+            other.execute("CREATE TABLE points (name text)")
+            other.execute("INSERT INTO points VALUES ('a')")
+    with pytest.raises(VectorError, match="cannot be read"):
+        read(uri)
+
+
 def test_a_qdrant_folder_is_read_while_its_client_holds_the_lock(tmp_path):
     from qdrant_client import QdrantClient
 
@@ -153,7 +223,7 @@ def test_a_faiss_index_gives_its_vectors_back(kind, tmp_path):
     rows = np.array(ids) - (1000 if "IDMap" in kind else 0)
     assert sorted(rows) == list(range(400))
     assert np.abs(found - vectors[rows]).max() < (0.03 if "SQ" in kind else 1e-6)
-    assert (source.keeping.quantised is not None) == ("SQ" in kind)
+    assert (source.storage.quantised is not None) == ("SQ" in kind)
     assert stores.contents(tmp_path) == before
 
 
@@ -170,7 +240,7 @@ def id_map(folder, vectors):
 def test_a_product_quantised_index_gives_back_what_its_codes_say(kind, tmp_path):
     vectors = RANDOM.normal(size=(400, 8)).astype(np.float32)
     source, found, ids, _ = read(stores.faiss(tmp_path / "store", vectors, [], kind))
-    assert source.keeping.quantised == "product quantisation, 4 codes of 4 bits"
+    assert source.storage.quantised == "product quantisation, 4 codes of 4 bits"
     errors = np.linalg.norm(found - vectors[ids], axis=1)
     strangers = np.linalg.norm(found - vectors[np.roll(ids, 7)], axis=1)
     assert errors.mean() < 0.6 * strangers.mean()
@@ -185,12 +255,14 @@ def test_a_postgres_table_gives_back_what_was_put_in(kind, precision, postgres):
     assert ids == [f"id-{row}" for row in EXPECTED]
     assert texts == [TEXTS[row] for row in EXPECTED]
     assert source.rows == 40
-    assert source.keeping.precision == precision
+    assert source.storage.precision == precision
     assert "secret" not in source.name
+    in_query = postgres.replace("auditor:secret%20%231@", "") + "?user=auditor&password=secret%20%231"
+    assert "secret" not in open_vectors(f"pgvector:{in_query}#{table}").name
     assert open_vectors(f"{uri.partition('#')[0]}#public.{table}").rows == 40
 
 
-def test_a_postgres_transaction_cannot_write_and_sees_one_moment(postgres):
+def test_a_postgres_transaction_sees_one_moment(postgres):
     import psycopg
 
     uri = stores.to_postgres(postgres, "moment", "vector", VECTORS, TEXTS)
@@ -198,7 +270,25 @@ def test_a_postgres_transaction_cannot_write_and_sees_one_moment(postgres):
     with psycopg.connect(postgres) as other:
         other.execute("DELETE FROM moment")
     assert sum(map(len, source.batches)) == 40
-    assert open_vectors(uri).rows == 0
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM guarded", "UPDATE guarded SET content = ''", "CREATE TABLE x (y int)"]
+)
+def test_postgres_refuses_to_write_through_our_connection(statement, postgres, monkeypatch):
+    import psycopg
+
+    with psycopg.connect(postgres) as other:
+        other.execute("DROP TABLE IF EXISTS guarded")
+    uri = stores.to_postgres(postgres, "guarded", "real[]", VECTORS, TEXTS)
+    connect, opened = psycopg.connect, []
+    monkeypatch.setattr(
+        psycopg, "connect", lambda *args, **options: opened.append(connect(*args, **options)) or opened[0]
+    )
+    open_vectors(uri)
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        opened[0].execute(statement)
+    opened[0].close()
 
 
 def test_postgres_rows_of_mixed_dimensions_and_missing_ones_are_named(postgres):
@@ -309,7 +399,7 @@ def test_lancedb_names_the_encoder_of_its_own_registry(tmp_path):
     schema = pyarrow.schema(fields, metadata={"embedding_functions": json.dumps(functions)})
     table = pyarrow.table({"text": TEXTS, "vector": pyarrow.array(VECTORS.tolist(), fields[1].type)}, schema=schema)
     lancedb.connect(tmp_path / "store").create_table("docs", table)
-    assert open_vectors(f"lancedb:{tmp_path / 'store'}").keeping.encoder == "all-mpnet-base-v2"
+    assert open_vectors(f"lancedb:{tmp_path / 'store'}").storage.encoder == "all-mpnet-base-v2"
 
 
 class QdrantStandIn(BaseHTTPRequestHandler):
@@ -380,8 +470,8 @@ def test_a_qdrant_server_is_read_page_by_page(qdrant_server, monkeypatch):
     assert np.abs(vectors - VECTORS[EXPECTED]).max() < 1e-6
     assert texts == [TEXTS[row] for row in EXPECTED]
     assert source.rows == 40
-    assert (source.keeping.precision, source.keeping.distance) == ("float16", "Cosine")
-    assert source.keeping.quantised == "for searching only (scalar)"
+    assert (source.storage.precision, source.storage.distance) == ("float16", "Cosine")
+    assert source.storage.quantised == "for searching only (scalar)"
 
 
 def test_a_qdrant_server_that_changes_while_it_is_read_is_an_error(qdrant_server, monkeypatch):
@@ -407,7 +497,7 @@ def test_a_qdrant_server_that_does_not_run_is_named():
     ("name", "is_uri"), [("chroma:./db#a", True), ("npy:a.npy", True), ("faiss: a word", False), ("chroma", False)]
 )
 def test_an_address_is_told_from_a_text(name, is_uri):
-    assert is_store_uri(name) == is_uri
+    assert is_vector_uri(name) == is_uri
 
 
 def test_a_folder_without_its_kind_gets_the_address_to_type(tmp_path):
@@ -422,3 +512,48 @@ def test_a_missing_library_is_named_with_what_to_type(monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         open_vectors("chroma:./db#a")
     assert caught.value.remedy == "Run: pip install 'unembed[chroma]'"
+
+
+SECRETS = ["SECRET", "SE CRET", "S'E\\C", "S@E:/C?", "SE''CRET", "ßé東", "S=E&C", "?password=SE", "a://b:c@d"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_form_of_a_password_is_shown(secret):
+    from urllib.parse import quote
+
+    escaped = secret.replace("\\", "\\\\").replace("'", "\\'")
+    encoded = quote(secret, safe="")
+    addresses = [
+        f"pgvector:postgresql://me:{encoded}@host:5432/db#docs",
+        f"pgvector:postgresql://me:{secret}@host/db#docs",
+        f"pgvector:postgresql://:{encoded}@host/db",
+        f"pgvector:postgresql://host/db?user=me&password={encoded}#docs",
+        f"pgvector:postgresql://host/db?%70assword={encoded}&user=me",
+        f"pgvector:postgresql://host/db?sslpassword={encoded}",
+        f"pgvector:host=h password='{escaped}' dbname=db#docs",
+        f"pgvector:password = '{escaped}' host = h",
+        f"pgvector:host=h PASSWORD='{escaped}",
+        f"pgvector:host=h password={escaped.replace(' ', chr(92) + ' ')} dbname=db",
+        f"qdrant:https://host/?api_key={encoded}#docs",
+    ]
+    for address in addresses:
+        masked = mask_passwords(address)
+        assert "***" in masked, address
+        for form in (secret, encoded, escaped):
+            assert form not in masked, (address, masked)
+        assert mask_passwords(masked) == masked
+        assert masked.endswith("#docs") == address.endswith("#docs")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "pgvector:postgresql://me@host:5432/db?passfile=/home/me/.pgpass&sslmode=require#docs.embedding",
+        "pgvector:host=h user=me dbname=db#docs",
+        "qdrant:http://localhost:6333#docs",
+        "chroma:./db#notes",
+        "npy:C:/vectors.npy",
+    ],
+)
+def test_an_address_without_a_password_is_shown_as_it_is(address):
+    assert mask_passwords(address) == address

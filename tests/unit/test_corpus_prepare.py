@@ -156,9 +156,9 @@ def test_a_new_corpus_replaces_the_old_one(tmp_path, source):
     ("content", "options", "remedy"),
     [
         ("", {}, "not empty"),
-        ("\n\n \nshort\n", {}, "--field"),
-        ("short\ntiny\n\n", {}, "--min-characters"),
-        ("x" * 600, {}, "--max-characters"),
+        ("\n\n \nshort\n", {}, "`field`"),
+        ("short\ntiny\n\n", {}, "`min_characters`"),
+        ("x" * 600, {}, "`max_characters`"),
     ],
 )
 def test_when_nothing_is_left_nothing_is_written_and_the_remedy_names_the_main_reason(
@@ -177,7 +177,7 @@ def test_when_all_fall_to_validation_nothing_is_written(tmp_path):
     path.write_text(f"{sentence(1)}\n{sentence(2)}\n", encoding="utf-8")
     with pytest.raises(CorpusError, match="nothing left to train on") as caught:
         prepare([path], tmp_path / "corpus", validation_share=0.999999)
-    assert "--validation-share" in caught.value.remedy
+    assert "`validation_share`" in caught.value.remedy
     assert written(tmp_path / "corpus") == []
 
 

@@ -188,7 +188,7 @@ def test_a_table_without_a_header_is_answered_with_how_to_give_a_column_number(t
     path = write(tmp_path / "a.tsv", f"en\t{'A rather long sentence about nothing. ' * 3}\n")
     with pytest.raises(CorpusError, match=r"no field 'text'\. Its fields: en, A rather long sentence about…") as caught:
         list(read_texts(path))
-    assert "--field 1" in caught.value.remedy
+    assert "`field=1`" in caught.value.remedy
 
 
 def test_a_column_number_beyond_the_last_is_an_error(tmp_path):

@@ -7,13 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unembed.config import STRATEGIES, DecodingConfig, NoiseConfig
-from unembed.decoding import decode
+from unembed.decoding import Step, decode
 from unembed.decoding.blind import decode_hypotheses
-from unembed.decoding.sampling import choose, guide, repeated
-from unembed.model import Choice, NoiseSchedule
+from unembed.decoding.euler_remask import least_confident
+from unembed.decoding.sampling import Guess, choose, guide, repeated
+from unembed.model import NoiseSchedule
 
 BLIND = [name for name in STRATEGIES if name != "guided"]
 NOISE = NoiseSchedule(NoiseConfig())
+LOGLINEAR = NoiseSchedule(NoiseConfig(schedule="loglinear"))
 PROPERTY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -30,11 +32,11 @@ def results(model, embeddings, *, lengths=None, batch_size=64, noise=NOISE, **op
         assert (step.confidence[masked] == 0).all()
         assert ((step.confidence >= 0) & (step.confidence <= 1 + 1e-6)).all()
         assert torch.allclose(step.mask_rate, masked.float().mean(1))
-        for place in step.final.nonzero()[:, 0].tolist():
-            row = int(step.rows[place])
+        for index in step.final.nonzero()[:, 0].tolist():
+            row = int(step.rows[index])
             assert row not in ended
-            assert not masked[place].any()
-            ended[row] = tuple(step.canvas[place].tolist())
+            assert not masked[index].any()
+            ended[row] = tuple(step.canvas[index].tolist())
     assert sorted(ended) == list(range(len(embeddings)))
     return [ended[row] for row in range(len(embeddings))]
 
@@ -57,7 +59,7 @@ def test_ends_with_no_mask_and_no_special_token_whatever_the_options(
     lengths = None
     if canvas == "exact" and data.draw(st.booleans()):
         lengths = torch.tensor(data.draw(st.lists(st.integers(1, 12), min_size=rows, max_size=rows)))
-    found = results(
+    ended = results(
         model,
         vectors(rows),
         strategy=strategy,
@@ -74,7 +76,7 @@ def test_ends_with_no_mask_and_no_special_token_whatever_the_options(
         temperature=data.draw(st.sampled_from([0.0, 0.5, 1.0, 30.0])),
     )
     if lengths is not None:
-        assert [len(ids) for ids in found] == lengths.tolist()
+        assert [len(ids) for ids in ended] == lengths.tolist()
 
 
 @pytest.mark.parametrize("strategy", BLIND)
@@ -98,18 +100,66 @@ def test_another_seed_gives_another_draw(build_model, stir, strategy):
 
 @pytest.mark.parametrize("strategy", BLIND)
 def test_time_conditioned_models_and_log_linear_schedules_decode_too(build_model, stir, strategy):
-    noise = NoiseSchedule(NoiseConfig(schedule="loglinear"))
-    results(stir(build_model(time_conditioning=True)), vectors(3), strategy=strategy, noise=noise, steps=5)
+    results(stir(build_model(time_conditioning=True)), vectors(3), strategy=strategy, noise=LOGLINEAR, steps=5)
 
 
-def steps_of(model, rows=1, length=12, **options):
+@pytest.mark.parametrize("noise", [NOISE, LOGLINEAR], ids=["linear", "loglinear"])
+@pytest.mark.parametrize("strategy", BLIND)
+def test_every_canvas_is_dated_by_its_mask_rate(build_model, stir, monkeypatch, strategy, noise):
+    model = stir(build_model())
+    hidden, dates = model.hidden, []
+
+    def watch(canvas, condition, time, where):
+        rates = (canvas == model.vocabulary.mask).float().mean(1)
+        dates.extend(zip(rates.tolist(), time.tolist(), strict=True))
+        return hidden(canvas, condition, time, where)
+
+    monkeypatch.setattr(model, "hidden", watch)
+    steps_of(model, rows=2, strategy=strategy, steps=4, noise=noise)
+    rates, times = torch.tensor(dates).T
+    assert torch.allclose(times, noise.time_of(rates))
+    assert len(set(times.tolist())) > 1
+
+
+def steps_of(model, rows=1, length=12, noise=NOISE, **options):
     lengths = torch.full((rows,), length)
-    return list(decode(model, NOISE, vectors(rows), DecodingConfig(**options), lengths=lengths))
+    return list(decode(model, noise, vectors(rows), DecodingConfig(**options), lengths=lengths))
+
+
+def test_a_step_reads_texts_up_to_the_first_end_and_tells_results_from_hypotheses(build_model):
+    vocabulary = build_model().vocabulary
+    eos, pad, mask = vocabulary.eos, vocabulary.pad, vocabulary.mask
+    canvas = torch.tensor([[5, 6, eos, 7, pad], [eos] * 5, [5, mask, 7, 8, 9], [5, 6, 7, 8, 9]])
+    masked = canvas == mask
+    step = Step(
+        rows=torch.tensor([3, 4, 5, 3]),
+        candidate=torch.tensor([0, 0, 0, 1]),
+        canvas=canvas,
+        changed=masked,
+        confidence=torch.arange(20).reshape(4, 5) / 20,
+        mask_rate=masked.float().mean(1),
+        passes=torch.tensor([1, 2, 3, 4]),
+        score=torch.tensor([-1.0, -2.0, -3.0, -4.0]),
+        final=torch.tensor([True, True, False, False]),
+        encoder_calls=torch.tensor([7, 8, 9, 10]),
+    )
+    first, empty = step.finished(vocabulary)
+    assert (first.row, first.candidate, first.ids) == (3, 0, [5, 6])
+    assert first.confidences == pytest.approx([0.0, 0.05])
+    assert (first.passes, first.score, first.encoder_calls) == (1, -1.0, 7)
+    assert (empty.row, empty.ids, empty.confidences) == (4, [], [])
+    assert [(text.row, text.candidate, text.final) for text in step.complete(vocabulary)] == [
+        (3, 0, True),
+        (4, 0, True),
+        (3, 1, False),
+    ]
+    assert step.only(3).finished(vocabulary) == []
+    assert step.only(3).complete(vocabulary)[0].ids == [5, 6, 7, 8, 9]
 
 
 def test_sequential_goes_from_left_to_right_one_token_a_pass(build_model, stir):
     steps = steps_of(stir(build_model()), strategy="sequential")
-    assert [step.changed[0].nonzero()[:, 0].tolist() for step in steps] == [[place] for place in range(12)]
+    assert [step.changed[0].nonzero()[:, 0].tolist() for step in steps] == [[position] for position in range(12)]
     assert [int(step.passes[0]) for step in steps] == list(range(1, 13))
 
 
@@ -143,8 +193,8 @@ def test_confidence_reveals_the_surest_positions_and_keeps_what_it_revealed(buil
 def test_of_positions_that_say_the_same_only_the_surest_is_not_a_repetition():
     tokens = torch.tensor([[5, 6, 5, 5, 7, 6]])
     sureness = torch.tensor([[0.2, 0.4, 0.9, 0.9, 0.1, -1.0]])  # the last one was not asked
-    found = repeated(Choice(tokens, sureness, torch.zeros_like(sureness)))
-    assert found.tolist() == [[True, False, False, True, False, False]]
+    marked = repeated(Guess(tokens, sureness, sureness, torch.zeros_like(sureness)))
+    assert marked.tolist() == [[True, False, False, True, False, False]]
 
 
 @pytest.mark.parametrize("strategy", ["confidence", "adaptive"])
@@ -175,11 +225,15 @@ def test_adaptive_lets_finished_rows_go(build_model, stir):
     assert sizes[-1] < 8, "all rows took the same number of passes; choose another seed"
 
 
-def test_euler_reveals_about_as_much_in_each_pass(build_model, stir):
-    steps = steps_of(stir(build_model()), rows=64, strategy="euler", steps=4)
-    assert len(steps) == 4
-    rates = [1.0] + [float((step.mask_rate.sum()) / 64) for step in steps]
-    assert np.allclose(rates, [1.0, 0.75, 0.5, 0.25, 0.0], atol=0.06)
+@pytest.mark.parametrize(
+    ("noise", "expected"),
+    [(NOISE, [0.75, 0.5, 0.25, 0.0]), (LOGLINEAR, [0.983, 0.924, 0.718, 0.0])],
+    ids=["linear", "loglinear"],
+)
+def test_euler_reveals_in_each_pass_what_the_schedule_says(build_model, stir, noise, expected):
+    steps = steps_of(stir(build_model()), rows=64, strategy="euler", steps=4, noise=noise)
+    rates = [float((step.mask_rate.sum()) / 64) for step in steps]
+    assert rates == pytest.approx(expected, abs=0.06)
 
 
 def test_euler_samples_from_the_models_distribution(build_model, stir):
@@ -203,22 +257,52 @@ def test_top_k_and_temperature_limit_what_is_drawn():
     assert int(edge.tokens) != 4, "a draw at the very edge reached a forbidden token"
 
 
-def test_remasking_takes_back_the_least_confident_share(build_model, stir):
+def test_remasking_takes_back_its_share_of_the_revealed_positions(build_model, stir):
     model = stir(build_model())
-    plain = steps_of(model, rows=16, strategy="euler", steps=6)
-    again = steps_of(model, rows=16, strategy="euler-remask", steps=6, remask_share=0.5)
-    assert float(again[0].mask_rate.mean()) > float(plain[0].mask_rate.mean())
-    assert (
-        plain[0].canvas.tolist()
-        == steps_of(model, rows=16, strategy="euler-remask", steps=6, remask_share=0.0)[0].canvas.tolist()
+    plain, none, half = (
+        steps_of(model, rows=16, strategy=strategy, steps=6, remask_share=share)[0]
+        for strategy, share in (("euler", 0.0), ("euler-remask", 0.0), ("euler-remask", 0.5))
     )
+    assert torch.equal(plain.canvas, none.canvas)
+    revealed, kept = ((step.canvas != model.vocabulary.mask).sum(1) for step in (plain, half))
+    assert torch.equal(kept, revealed // 2)
+    assert (revealed > 1).any()
 
 
-def test_remasking_by_threshold_leaves_only_sure_tokens_until_the_end(build_model, stir):
-    steps = steps_of(stir(build_model()), rows=8, strategy="euler-remask", steps=6, remask_threshold=0.4)
+def test_the_least_confident_share_is_counted_among_the_marked_positions_only():
+    confidence = torch.tensor([[0.5, 0.1, 0.4, 0.2, 0.3, 0.0, 0.0, 0.0]])
+    among = torch.tensor([[True, True, True, True, True, False, False, False]])
+    assert least_confident(confidence, among, 0.4).nonzero()[:, 1].tolist() == [1, 3]
+    assert least_confident(confidence, among, 0.0).sum() == 0
+    assert torch.equal(least_confident(confidence, among, 1.0), among)
+
+
+def test_remasking_goes_by_the_largest_probability_of_the_current_pass(build_model, stir):
+    """Not by the drawn token's own probability when it was revealed, which is often low at this temperature."""
+    model, threshold = stir(build_model()), 0.3
+    options = {"strategy": "euler-remask", "steps": 6, "remask_threshold": threshold, "temperature": 3.0}
+    steps = steps_of(model, rows=8, **options)
+    condition = model.condition(vectors(8))
+    before, kept_with_little_confidence = torch.full((8, 12), model.vocabulary.mask), 0
     for step in steps[:-1]:
-        revealed = step.confidence > 0
-        assert (step.confidence[revealed] >= 0.4).all()
+        assert len(step.rows) == 8, "a row was finished early; choose another seed"
+        everywhere = torch.ones_like(before, dtype=torch.bool)
+        logits = model.logits(model.hidden(before, condition), everywhere, before, condition)
+        largest = logits.softmax(-1).amax(-1).reshape(8, 12)
+        kept = step.canvas != model.vocabulary.mask
+        assert (largest[kept] >= threshold - 1e-5).all()
+        lost = (before != model.vocabulary.mask) & ~kept
+        assert (largest[lost] < threshold + 1e-5).all()
+        kept_with_little_confidence += int((kept & (step.confidence < threshold)).sum())
+        before = step.canvas
+    assert kept_with_little_confidence
+
+
+def test_two_stage_goes_on_from_the_time_of_the_share_that_it_masks_again(build_model, stir):
+    steps = steps_of(stir(build_model()), rows=64, strategy="two-stage", steps=4, refine_share=0.25, noise=LOGLINEAR)
+    start = float(LOGLINEAR.time_of(torch.tensor(0.25)))
+    expected = float(LOGLINEAR.mask_rate(torch.tensor(0.75 * start)))
+    assert float(steps[12].mask_rate.mean()) == pytest.approx(expected, abs=0.02)
 
 
 def test_two_stage_changes_no_more_than_its_share_of_the_sequential_hypothesis(build_model, stir):
@@ -238,9 +322,23 @@ def test_more_candidates_never_give_a_worse_score(build_model, stir):
         for candidates in (1, 5):
             options = DecodingConfig(strategy=strategy, candidates=candidates)
             final = [step for step in decode(model, NOISE, vectors(6), options) if step.final.any()]
-            found = {int(row): float(score) for step in final for row, score in zip(step.rows, step.score, strict=True)}
-            scores.append(torch.tensor([found[row] for row in range(6)]))
+            best = {int(row): float(score) for step in final for row, score in zip(step.rows, step.score, strict=True)}
+            scores.append(torch.tensor([best[row] for row in range(6)]))
         assert (scores[1] >= scores[0] - 1e-6).all()
+
+
+@torch.no_grad()
+def test_the_score_is_the_mean_log_probability_of_the_tokens_and_that_of_the_length_per_token(build_model, stir):
+    model = stir(build_model())
+    lengths = model.length_logits(vectors(2)).log_softmax(-1)
+    scored = 0
+    for step in decode_hypotheses(model, NOISE, vectors(2), DecodingConfig(candidates=3)):
+        length = step.canvas.shape[1]
+        for index in step.final.nonzero()[:, 0].tolist():
+            expected = step.confidence[index].log().mean() + lengths[int(step.rows[index]), length - 1] / length
+            assert float(step.score[index]) == pytest.approx(float(expected), abs=1e-5)
+            scored += 1
+    assert scored == 6
 
 
 def test_candidates_are_the_likeliest_lengths(build_model, stir):
@@ -266,16 +364,16 @@ def test_candidates_are_the_likeliest_lengths(build_model, stir):
 def test_the_lengths_of_hypotheses_may_be_kept_apart(build_model, stir, monkeypatch, count, apart, expected):
     model = stir(build_model())
     scores = torch.full((12,), -9.0)
-    for place, length in enumerate([10, 11, 9, 12, 8, 4]):
-        scores[length - 1] = -float(place)
+    for rank, length in enumerate([10, 11, 9, 12, 8, 4]):
+        scores[length - 1] = -float(rank)
     monkeypatch.setattr(model, "length_logits", lambda embeddings: scores.repeat(len(embeddings), 1))
     options = DecodingConfig(candidates=count)
-    found = {
+    chosen = {
         int(candidate): step.canvas.shape[1]
         for step in decode_hypotheses(model, NOISE, vectors(2), options, apart=apart)
         for candidate in step.candidate
     }
-    assert [found[candidate] for candidate in range(count)] == expected
+    assert [chosen[candidate] for candidate in range(count)] == expected
 
 
 def test_guidance_moves_away_from_the_unconditional_model_and_keeps_forbidden_tokens_out():

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from unembed.model.mdlm import Candidates
+from unembed.model.candidates import Candidates
 
 VARIANTS = [
     {"norm": norm, "conditioning": conditioning, "time_conditioning": timed}
@@ -211,7 +211,7 @@ def test_the_length_head_scores_every_length_and_a_fixed_canvas_has_none(build_m
 
 
 def test_frozen_token_embeddings_are_not_trained(build_model):
-    model = build_model(norm="post", initialise_from="somewhere", freeze_token_embeddings=True)
+    model = build_model(norm="post", freeze_token_embeddings=True)
     assert not model.denoiser.token_embedding.weight.requires_grad
     assert model.denoiser.own_embedding.weight.requires_grad
 

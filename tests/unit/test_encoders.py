@@ -9,7 +9,6 @@ import pytest
 
 from unembed.encoders import load_encoder, loading
 from unembed.errors import EncoderError, MissingExtraError
-from unembed.text import well_formed
 
 
 @pytest.fixture
@@ -141,9 +140,3 @@ class TestFingerprint:
         before = loading._fingerprint(folder)
         (folder / "README.md").write_text("words")
         assert loading._fingerprint(folder) == before
-
-
-def test_half_characters_are_replaced_and_whole_ones_kept():
-    assert well_formed("a\ud83db") == "a?b"
-    assert well_formed("a🙂é東") == "a🙂é東"
-    assert well_formed("") == ""

@@ -50,6 +50,17 @@ def test_another_encoder_s_vectors_do_and_the_reason_is_given(fingerprint, rows)
     assert "deviate from its means" in doubt
 
 
+@pytest.mark.parametrize(
+    ("rows", "distance", "doubted"), [(1, 2.2, False), (1, 2.3, True), (100, 1.78, False), (100, 1.82, True)]
+)
+def test_the_limit_lies_where_the_benchmark_found_it_and_single_vectors_may_deviate_more(rows, distance, doubted):
+    """Every vector of length one is at this distance from a mean of zero with equal spreads."""
+    spread = (1 / 32 / distance) ** 0.5
+    known = Fingerprint(rows=1000, norm=1.0, norm_spread=0.0, mean=(0.0,) * 32, spread=(spread,) * 32)
+    assert known.distance(vectors(rows)) == pytest.approx(distance)
+    assert bool(known.doubts(vectors(rows))) is doubted
+
+
 def test_lengths_are_compared_with_the_encoder_s_own(fingerprint):
     (doubt,) = fingerprint.doubts(vectors(5, norm=7.0))
     assert "one has the length 7, its vectors have 1" in doubt

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from platformdirs import user_cache_path
 
-from unembed.encoders import loading, packages
+from unembed.encoders import loading
 from unembed.encoders.granite import unpack_granite
 from unembed.encoders.packages import cache_folder, package_file, unpacked
 from unembed.encoders.universal import read_sentencepiece
@@ -70,13 +71,12 @@ class TestCache:
         assert (unpacked("model-1", build) / "file").read_text() == "theirs"
         assert [path.name for path in cache.iterdir()] == ["model-1"]
 
-    def test_it_follows_the_system(self, monkeypatch):
+    def test_it_is_the_users_own_on_this_system(self, monkeypatch):
         monkeypatch.delenv("UNEMBED_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-        monkeypatch.setattr(packages.sys, "platform", "linux")
-        assert cache_folder() == Path("/caches/unembed")
-        monkeypatch.setattr(packages.sys, "platform", "darwin")
-        assert cache_folder() == Path.home() / "Library" / "Caches" / "unembed"
+        assert cache_folder() == user_cache_path("unembed", appauthor=False)
+        if sys.platform == "linux":
+            assert cache_folder() == Path("/caches/unembed")
 
 
 class TestParts:

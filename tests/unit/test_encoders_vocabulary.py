@@ -188,6 +188,8 @@ class TestGuidance:
     """The encoder's gradient speaks of its own tokens; on the canvas they have other ids."""
 
     class Substituting:
+        supports_substitutions = True
+
         def __init__(self, encoder, gains):
             self.encoder, self.tokenizer, self.gains = encoder, encoder.tokenizer, gains
             self.description = encoder.description

@@ -1,17 +1,22 @@
 """The whole evaluation, with an inverter that has learnt nothing and an encoder without weights."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from unembed.config import DecodingConfig
 from unembed.errors import ConfigError
-from unembed.evaluation import Settings, Subject, bench, evaluate, read_passes, to_json, write_report
+from unembed.evaluation import EvaluationSettings, Subject, bench, evaluate, read_passes, to_json, write_report
 from unembed.evaluation.bench import describe
-from unembed.evaluation.section import choose_examples
-from unembed.evaluation.tables import to_rows
+from unembed.evaluation.comparisons import strategies
+from unembed.evaluation.examples import choose_examples
+from unembed.evaluation.markdown import to_rows
+from unembed.evaluation.setup import Setup
 from unembed.inverter import Inverter
+from unembed.measures import MEASURES
 from unembed.model import ConditionalMDLM
 from unembed.store import Store
 
@@ -44,7 +49,7 @@ def measure(subject):
     """Measures four texts, two of them with the encoder."""
 
     def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=20, **parts):
-        settings = Settings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
+        settings = EvaluationSettings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
         return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
 
     return measure
@@ -75,7 +80,7 @@ def rows_of(report, key):
 
 
 def test_there_is_a_section_per_file_and_protocol(subject):
-    settings = Settings(("confidence",), ("canvas", "natural"), limit=3, resamples=20)
+    settings = EvaluationSettings(("confidence",), ("canvas", "natural"), limit=3, resamples=20)
     report, timing = evaluate([subject], {"a.txt": TEXTS, "b.jsonl": TEXTS[::-1]}, settings)
     names = ["a-canvas", "a-natural", "b-jsonl-canvas", "b-jsonl-natural"]
     assert [section.name for section in report.sections] == list(timing) == names
@@ -112,9 +117,10 @@ def test_strategies_stand_beside_the_baselines_and_say_what_they_saw(whole):
         "unconditional model (confidence)": ("baseline", 4),
         "nearest neighbour in the store": ("baseline", 4),
     }
-    measures = {"token_accuracy", "token_f1", "exact_match", "rouge_l", "bleu", "cosine"}
-    assert all(set(row.figures) == measures for row in rows.values())
-    assert all(one.low <= one.value <= one.high for row in rows.values() for one in row.figures.values())
+    names = {measure.name for measure in MEASURES}
+    assert all(row.figures.keys() == names for row in rows.values())
+    figures = [figure for row in rows.values() for figure in row.figures.values()]
+    assert all(figure.low <= figure.value <= figure.high for figure in figures)
 
 
 def test_teacher_forced_accuracy_has_a_table_and_a_name_of_its_own(whole):
@@ -168,6 +174,22 @@ def test_blind_strategies_never_see_the_encoder(measure, subject, monkeypatch):
     monkeypatch.setattr(subject.inverter, "decode", decode)
     measure(("confidence", "guided"))
     assert {strategy for strategy, encoder in seen if encoder is not None} == {"guided"}
+
+
+def test_the_unconditional_row_is_decoded_without_the_vectors(make_inverter, fake_encoder):
+    inverter = make_inverter(readout="linear")
+    settings = EvaluationSettings(("confidence",), limit=4, resamples=20)
+    subject = Subject("stirred", inverter, fake_encoder)
+    setup = Setup([subject], "texts.txt", TEXTS, "canvas", settings, None, lambda label, done, total: None)
+    assert len(setup.references) == 4
+    with_vectors = setup.bench.outcome(setup.blind).recovered.ids
+    without = setup.bench.outcome(setup.blind, unconditional=True).recovered.ids
+    assert len({tuple(ids) for ids in with_vectors}) == 4, "every vector has a text of its own"
+    assert len({tuple(ids) for ids in without}) == 1, "without its vector, every text of one length is the same"
+    rows = {row.name: row for row in strategies(setup, None).rows}
+    scores = setup.bench.examiner.score(without)
+    assert rows["unconditional model (confidence)"].figures["cosine"] == scores.figures["cosine"]
+    assert rows["confidence"].figures["cosine"] != scores.figures["cosine"]
 
 
 @pytest.mark.parametrize(("protocol", "known"), [("canvas", True), ("natural", False)])
@@ -234,7 +256,9 @@ def test_the_same_seed_gives_the_same_bytes_and_times_are_kept_apart(whole, meas
 
 def test_another_seed_gives_another_report(subject):
     reports = [
-        to_json(evaluate([subject], {"t": TEXTS}, Settings(("euler",), ("natural",), seed=seed, resamples=9))[0])
+        to_json(
+            evaluate([subject], {"t": TEXTS}, EvaluationSettings(("euler",), ("natural",), seed=seed, resamples=9))[0]
+        )
         for seed in (0, 1)
     ]
     assert reports[0]["sections"][0]["tables"][1] != reports[1]["sections"][0]["tables"][1]
@@ -299,8 +323,19 @@ def test_an_inverter_with_a_fixed_canvas_is_measured_too(measure, subject, tmp_p
 def test_progress_is_told_until_all_texts_are_done(measure):
     heard = {}
 
-    def tell(label, done, total):
+    def on_progress(label, done, total):
         heard[label] = (heard.get(label, (0, 0))[0] + done, total)
 
-    measure(tell=tell)
+    measure(on_progress=on_progress)
     assert heard["texts-natural, mine: confidence"] == (4, 4)
+
+
+@pytest.mark.parametrize("package", ["evaluation", "audit", "report"])
+def test_importing_it_needs_none_of_what_only_training_drawing_or_bleu_need(package):
+    code = (
+        f"import sys, unembed.{package}\n"
+        "wrong = {'accelerate', 'datasets', 'matplotlib', 'sacrebleu'} & set(sys.modules)\n"
+        "sys.exit(f'imported {wrong}' if wrong else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

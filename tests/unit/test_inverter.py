@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from unembed.config import DecodingConfig
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.inverter import Inverter
 
@@ -20,11 +21,13 @@ def test_inversion_does_not_depend_on_how_vectors_are_batched(make_inverter, bat
 
 
 def test_an_inversion_tells_text_tokens_confidences_strategy_and_passes(make_inverter):
-    (inversion,) = make_inverter().invert(vectors(1)[0], steps=4, lengths=[6])
+    inverter = make_inverter()
+    (inversion,) = inverter.invert(vectors(1)[0], steps=4, lengths=[6])
     assert len(inversion.tokens) == len(inversion.confidences) == 6
     assert all(0 < confidence <= 1 for confidence in inversion.confidences)
     assert (inversion.strategy, inversion.passes) == ("confidence", 4)
     assert inversion.text
+    assert inversion.ids == [inverter.tokenizer.token_to_id(token) for token in inversion.tokens]
 
 
 def test_known_lengths_are_kept(make_inverter):
@@ -32,11 +35,24 @@ def test_known_lengths_are_kept(make_inverter):
     assert [len(inversion.tokens) for inversion in inversions] == [3, 9, 3, 1]
 
 
-def test_text_on_a_fixed_canvas_ends_at_its_first_end(make_inverter):
+def test_a_fixed_canvas_of_ends_is_an_empty_text(make_inverter):
     inverter = make_inverter(canvas="fixed")
     bias = inverter.model.denoiser.output_bias.data
     bias[inverter.info.vocabulary.eos] = 50.0
-    assert inverter.invert(vectors(1))[0].tokens == []
+    (inversion,) = inverter.invert(vectors(1))
+    assert (inversion.text, inversion.ids, inversion.tokens, inversion.confidences) == ("", [], [], [])
+
+
+def test_text_on_a_fixed_canvas_ends_at_its_first_end(make_inverter):
+    inverter = make_inverter(canvas="fixed")
+    eos, pad = inverter.info.vocabulary.eos, inverter.info.vocabulary.pad
+    steps = list(inverter.decode(vectors(1)))
+    steps[-1].canvas[:] = torch.tensor([[20, 21, 22, eos, 23, eos, pad, pad, pad, 24, 25, 26]])
+    inversion = inverter.read(steps[-1], DecodingConfig())[0]
+    assert inversion.ids == [20, 21, 22]
+    assert inversion.tokens == [inverter.tokenizer.id_to_token(token) for token in (20, 21, 22)]
+    assert inversion.text == inverter.tokenizer.decode([20, 21, 22])
+    assert len(inversion.confidences) == 3
 
 
 def test_lists_and_tensors_are_vectors_too(make_inverter):
@@ -64,9 +80,9 @@ def test_a_loaded_inverter_is_laid_out_for_decoding(tiny_checkpoint):
 
 def test_the_readout_alone_names_words_in_order_of_their_probability(make_inverter):
     for kind in ("linear", "mlp"):
-        found = make_inverter(readout=kind).words(vectors(3), top=5)
-        assert [len(words) for words in found] == [5, 5, 5]
-        for words in found:
+        named = make_inverter(readout=kind).words(vectors(3), top=5)
+        assert [len(words) for words in named] == [5, 5, 5]
+        for words in named:
             shares = [share for _, share in words]
             assert shares == sorted(shares, reverse=True)
             assert not {"[PAD]", "[UNK]"} & {word for word, _ in words}
@@ -151,6 +167,83 @@ def test_a_text_goes_round_through_its_own_encoder_only(make_inverter, fake_enco
 
     with pytest.raises(EncoderError, match="reads vectors of 'fake'(.|\n)*not of 'other'"):
         inverter.invert_text(["the cat sat"], Other())
+
+
+def test_of_a_text_longer_than_a_canvas_only_what_fits_is_embedded(make_inverter, fake_encoder):
+    inverter = make_inverter()
+    long = " ".join(["cat"] * 40)
+    (cut, whole), embedded = inverter.round_trip([long, "The Cat"], fake_encoder)
+    assert (cut.embedded, cut.tokens_in_all, cut.cut) == (" ".join(["cat"] * 12), 40, True)
+    assert (whole.embedded, whole.cut) == ("The Cat", False)
+    assert np.array_equal(embedded, fake_encoder.encode([cut.embedded, "The Cat"]))
+    fake_encoder.seen.clear()
+    inverter.invert_text([long, "\ud800cat"], fake_encoder)
+    assert fake_encoder.seen == [cut.embedded, "?cat"]
+
+
+class TestLoadEncoder:
+    """What is asked of ``load_encoder`` for encoders that an inverter describes."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        asked = []
+
+        def load(name, **options):
+            asked.append({"name": name} | options)
+            return self.encoder
+
+        monkeypatch.setattr("unembed.encoders.loading.load_encoder", load)
+        monkeypatch.setattr("unembed.encoders.load_encoder", load)
+        return asked
+
+    @pytest.fixture
+    def load(self, make_inverter, fake_encoder, asked):
+        def load(*arguments, name="fake", **options):
+            inverter, described = (
+                make_inverter(),
+                {"name": name, "prompt": "query: ", "task": "match", "revision": "r7"},
+            )
+            fake_encoder.description = fake_encoder.description.model_copy(update=described)
+            self.encoder = fake_encoder
+            inverter.info = inverter.info.model_copy(update={"encoder": fake_encoder.description})
+            return inverter.load_encoder(*arguments, **options)
+
+        return load
+
+    def test_it_is_loaded_as_it_was_for_the_training_vectors(self, load, asked, fake_encoder):
+        assert load(device="cpu") is fake_encoder
+        assert asked[0] | {"name": "fake", "prompt": "query: ", "task": "match", "device": "cpu"} == asked[0]
+
+    def test_one_on_the_hub_is_loaded_at_its_revision(self, load, asked):
+        load(name="organisation/model")
+        assert asked[0]["revision"] == "r7"
+        load("elsewhere/model", name="organisation/model")
+        assert (asked[1]["name"], asked[1]["revision"]) == ("elsewhere/model", None)
+
+    def test_texts_are_sent_to_an_address_only_if_the_caller_gives_it(self, load, asked):
+        address = "https://example.org/v1#model"
+        with pytest.raises(EncoderError, match="sent to"):
+            load(name=address)
+        assert asked == []
+        load(address, name=address)
+        assert asked[0]["name"] == address
+
+    def test_another_encoder_than_the_inverters_is_refused(self, load, make_inverter, fake_encoder):
+        load()  # the stub gives this one, with its prompt, whatever is asked for
+        with pytest.raises(EncoderError, match="prompt: 'query: '"):
+            make_inverter().load_encoder()
+
+
+def test_guided_rounds_can_be_stopped_and_give_inversions(make_inverter, fake_encoder):
+    inverter = make_inverter()
+    rounds = inverter.guided_rounds(vectors(2), encoder=fake_encoder, guided={"rounds": 40, "patience": 40})
+    rounds.stop()
+    inversions = {}
+    for steps in rounds:
+        for step in steps:
+            inversions |= inverter.read(step, rounds.options)
+    assert sorted(inversions) == [0, 1]
+    assert all(inversion.encoder_calls and inversion.strategy == "guided" for inversion in inversions.values())
 
 
 def test_a_device_that_is_not_there_is_refused(make_inverter):

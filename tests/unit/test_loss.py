@@ -95,9 +95,10 @@ def test_padding_counts_a_tenth_on_a_fixed_canvas(build_model, stir):
     assert_close(objective(counts=counts)(model, embeddings, tokens, noised), expected)
 
 
+@pytest.mark.parametrize("readout", ["linear", "mlp"])
 @pytest.mark.parametrize("canvas", ["exact", "fixed"])
-def test_sampling_every_token_gives_the_full_softmax(build_model, stir, canvas):
-    model, (embeddings, tokens) = stir(build_model(readout="linear", canvas=canvas)), batch(length=12)
+def test_sampling_every_token_gives_the_full_softmax(build_model, stir, canvas, readout):
+    model, (embeddings, tokens) = stir(build_model(readout=readout, canvas=canvas)), batch(length=12)
     if canvas == "fixed":
         tokens[:, 5], tokens[:, 6:] = model.vocabulary.eos, model.vocabulary.pad
     counts = torch.ones(model.denoiser.outputs)
@@ -122,6 +123,21 @@ def test_the_sampled_softmax_estimates_the_full_one_and_always_holds_the_targets
         with torch.no_grad():
             estimates.append(float(sampled(model, embeddings, tokens, base._replace(candidates=drawn))))
     assert sum(estimates) / len(estimates) == pytest.approx(full, rel=0.05)
+
+
+def test_the_tokens_that_are_drawn_stand_for_all_that_are_not(build_model):
+    """Where every token is equally likely, any draw gives the full softmax exactly."""
+    model = build_model()
+    with torch.no_grad():
+        for parameter in model.denoiser.parameters():
+            parameter.zero_()
+    embeddings, tokens = batch(rows=4)
+    tokens = 5 + tokens % 2  # two targets, so that most tokens are drawn or not
+    sampled = objective(sampled_softmax=8, frequent_tokens=4)  # among the frequent are the two special ones
+    noised = sampled.draw(tokens, torch.Generator().manual_seed(1))
+    assert len(noised.candidates.tokens) == 4 + 2 + 8
+    per_token = sampled(model, embeddings, tokens, noised._replace(weights=torch.ones(4)))
+    assert float(per_token) == pytest.approx(math.log(38) * float(noised.masks.float().mean()), rel=1e-5)
 
 
 def test_the_same_generator_draws_the_same_noise():

@@ -55,7 +55,7 @@ def test_mask_rates_cover_the_whole_range_and_are_not_always_ten_percent(masking
 
 @given(count=st.integers(2, 64), seed=st.integers(0, 1000))
 def test_times_of_a_batch_fall_one_into_each_slice(count, seed):
-    times, _ = NoiseSchedule(NoiseConfig(minimum_time=1e-6)).sample(count, 1, generator(seed))
+    times, _, _ = NoiseSchedule(NoiseConfig(minimum_time=1e-6)).sample(count, 1, generator(seed))
     gaps = times.sort().values.diff()
     assert torch.allclose(gaps, torch.full_like(gaps, 1.0 / count), atol=1e-4)
 
@@ -69,9 +69,15 @@ def test_low_discrepancy_times_estimate_a_mean_better_than_independent_ones():
 
 @given(rows=st.integers(1, 20), length=st.integers(1, 40), seed=st.integers(0, 10_000))
 def test_counted_masks_leave_no_row_without_one_and_match_the_time(rows, length, seed):
-    times, masks = NoiseSchedule(NoiseConfig(masking="count")).sample(rows, length, generator(seed))
+    times, _, masks = NoiseSchedule(NoiseConfig(masking="count")).sample(rows, length, generator(seed))
     assert masks.any(1).all()
     assert torch.allclose(masks.float().mean(1), times)
+
+
+def test_each_number_of_counted_masks_is_equally_likely():
+    """The bound needs it: the number is the time's share of the positions, rounded up and not to the nearest."""
+    _, _, masks = NoiseSchedule(NoiseConfig(masking="count", minimum_time=1e-6)).sample(400, 4, generator())
+    assert torch.bincount(masks.sum(1), minlength=5).tolist() == pytest.approx([0, 100, 100, 100, 100], abs=1)
 
 
 def test_counting_is_for_the_linear_schedule():
@@ -81,13 +87,15 @@ def test_counting_is_for_the_linear_schedule():
 
 def test_independent_masks_follow_the_rate():
     schedule = NoiseSchedule(NoiseConfig(schedule="loglinear"))
-    times, masks = schedule.sample(4000, 64, generator())
+    times, _, masks = schedule.sample(4000, 64, generator())
     assert float(masks.float().mean()) == pytest.approx(float(schedule.mask_rate(times).mean()), abs=0.005)
 
 
 @pytest.mark.parametrize("settings", [{}, {"schedule": "loglinear"}, {"masking": "count"}], ids=str)
 def test_a_share_of_samples_can_be_put_on_the_canvas_that_decoding_starts_from(settings):
     schedule = NoiseSchedule(NoiseConfig(full_mask_share=0.3, **settings))
-    times, masks = schedule.sample(4000, 64, generator())
+    times, weights, masks = schedule.sample(4000, 64, generator())
     assert float((times == 1.0).float().mean()) == pytest.approx(0.3, abs=0.03)
     assert masks[times == 1.0].all()
+    assert (weights[times == 1.0] == 1.0).all(), "they must count, whatever the schedule says of t = 1"
+    assert torch.equal(weights[times < 1.0], schedule.weight(times[times < 1.0]))

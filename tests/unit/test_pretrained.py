@@ -8,9 +8,9 @@ from tokenizers import Tokenizer, models
 from unembed.config import Recipe, parse
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter
-from unembed.model.places import RelativePlaces
+from unembed.model.positions import RelativePositions
 from unembed.training import train
-from unembed.training.pretrained import Source, copy_weights, initialise_from_encoder
+from unembed.training.pretrained import Source, copy_weights, start_from_encoder
 
 transformers = pytest.importorskip("transformers")
 
@@ -27,7 +27,7 @@ SHAPE = {
 
 def words(*numbers: int) -> Tokenizer:
     """A vocabulary of words that are numbers, in this order."""
-    return Tokenizer(models.WordLevel({f"w{number}": place for place, number in enumerate(numbers)}))
+    return Tokenizer(models.WordLevel({f"w{number}": token for token, number in enumerate(numbers)}))
 
 
 WORDS = words(*range(40))
@@ -66,13 +66,12 @@ def modernbert_with_biases():
     return modernbert(attention_bias=True, mlp_bias=True, norm_bias=True)
 
 
-POST = {"norm": "post", "initialise_from": "it"}
+POST = {"norm": "post"}
 MODERN = {
     "architecture": "modernbert",
     "layers": 4,
     "norm_epsilon": 1e-5,
     "rotary": {"window": 4, "local_theta": 50.0},
-    "initialise_from": "it",
 }
 KINDS = [
     (bert, POST),
@@ -105,7 +104,7 @@ def test_the_denoiser_starts_as_the_encoder(build_model, conditioning, kind, set
 
 @pytest.mark.parametrize(("kind", "settings"), KINDS)
 def test_on_a_fixed_canvas_padding_has_a_position_like_any_token(build_model, kind, settings):
-    """It is a token of ours, seen and guessed like others: its places must not be skipped, as encoders do."""
+    """It is a token of ours, seen and guessed like others: its positions must not be skipped, as encoders do."""
     encoder, source = kind()
     model = build_model(canvas="fixed", **settings)
     copy_weights(model, source, WORDS)
@@ -130,9 +129,9 @@ def test_other_windows_or_turns_would_not_be_the_encoder(build_model, changes):
 
 def test_distances_fall_into_the_buckets_of_mpnet(build_model):
     config = build_model(architecture="mpnet").config.model_copy(update={"canvas_length": 400})
-    places = torch.arange(400)
-    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(places - places[:, None])
-    assert torch.equal(RelativePlaces(config).buckets, theirs)
+    positions = torch.arange(400)
+    bucket = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket
+    assert torch.equal(RelativePositions(config).buckets, bucket(positions - positions[:, None]))
 
 
 @pytest.mark.parametrize("kind", [roberta, mpnet])
@@ -147,7 +146,7 @@ def test_the_positions_of_roberta_and_mpnet_are_those_that_they_give_themselves(
 
 def test_another_epsilon_would_not_be_the_encoder(build_model):
     encoder, source = roberta(layer_norm_eps=1e-2)
-    model = build_model(norm="post", initialise_from="it")
+    model = build_model(norm="post")
     copy_weights(model, source, WORDS)
     ids = torch.randint(0, 40, (3, 9))
     theirs = encoder(input_ids=ids, position_ids=torch.arange(3, 12)[None]).last_hidden_state
@@ -157,7 +156,7 @@ def test_another_epsilon_would_not_be_the_encoder(build_model):
 def test_a_smaller_vocabulary_takes_the_embeddings_of_its_own_pieces(build_model):
     encoder, source = bert(vocab_size=60)
     source = Source("bert", source.weights, 1, words(*range(60)))
-    model = build_model(norm="post", initialise_from="it")
+    model = build_model(norm="post")
     kept = [*range(59, 21, -1), 1000, 1001]
     copy_weights(model, source, words(*kept))
     ids = torch.randint(0, 38, (3, 9))
@@ -168,7 +167,7 @@ def test_a_smaller_vocabulary_takes_the_embeddings_of_its_own_pieces(build_model
 
 
 def test_a_vocabulary_that_is_mostly_foreign_is_refused(build_model):
-    model = build_model(norm="post", initialise_from="it")
+    model = build_model(norm="post")
     with pytest.raises(ConfigError, match="Only 15 of the 40 pieces"):
         copy_weights(model, bert()[1], words(*range(25, 65)))
 
@@ -179,7 +178,7 @@ def test_the_first_logits_are_of_order_one_however_long_the_encoder_s_embeddings
     weights = source.weights | {
         name: factor * weight for name, weight in source.weights.items() if name == "embeddings.word_embeddings.weight"
     }
-    model = build_model(norm="post", initialise_from="it", readout="none")
+    model = build_model(norm="post", readout="none")
     copy_weights(model, Source("bert", weights, 1, WORDS), WORDS)
     canvas = torch.full((2, 9), model.vocabulary.mask)
     condition = model.condition(torch.randn(2, 16))
@@ -189,7 +188,7 @@ def test_the_first_logits_are_of_order_one_however_long_the_encoder_s_embeddings
 
 
 def test_fewer_layers_take_the_encoder_s_first_ones(build_model):
-    model = build_model(norm="post", layers=1, initialise_from="bert")
+    model = build_model(norm="post", layers=1)
     encoder, source = bert()
     copy_weights(model, source, WORDS)
     ours = model.denoiser.blocks[0].feedforward_in.weight
@@ -200,7 +199,7 @@ def test_fewer_layers_take_the_encoder_s_first_ones(build_model):
     ("changes", "message"), [({"hidden_size": 36}, "do not fit"), ({"num_hidden_layers": 1}, "it has no")]
 )
 def test_an_encoder_that_does_not_fit_is_refused(build_model, changes, message):
-    model = build_model(norm="post", initialise_from="bert")
+    model = build_model(norm="post")
     with pytest.raises(ConfigError, match=message):
         copy_weights(model, bert(**changes)[1], WORDS)
 
@@ -225,12 +224,18 @@ def make_recipe(tiny_store, tmp_path):
     """Builds recipes of three steps on the tiny store that start from an encoder's folder."""
 
     def make(folder, **model) -> Recipe:
-        settings = {"layers": 2, "width": 32, "heads": 2, "feedforward": 64, "initialise_from": str(folder)}
+        settings = {"layers": 2, "width": 32, "heads": 2, "feedforward": 64}
         values = {
             "encoder": {"name": "fake"},
             "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 4},
             "model": settings | model,
-            "training": {"output": tmp_path / "run", "steps": 3, "warmup_steps": 1, "batch_size": 8},
+            "training": {
+                "output": tmp_path / "run",
+                "start_from": {"encoder": str(folder)},
+                "steps": 3,
+                "warmup_steps": 1,
+                "batch_size": 8,
+            },
         }
         return parse(Recipe, values, "test")
 
@@ -256,7 +261,12 @@ def test_training_starts_from_an_encoder_and_leaves_frozen_embeddings_alone(
 @pytest.mark.parametrize(
     ("kind", "model", "source", "ours"),
     [
-        ("mpnet", {"architecture": "mpnet", "norm": "post"}, "encoder.relative_attention_bias.weight", "places.bias"),
+        (
+            "mpnet",
+            {"architecture": "mpnet", "norm": "post"},
+            "encoder.relative_attention_bias.weight",
+            "positions.bias",
+        ),
         ("modernbert", {"architecture": "modernbert", "norm_epsilon": 1e-5}, "final_norm.weight", "final_norm"),
     ],
 )
@@ -288,9 +298,9 @@ def test_an_inverter_that_started_from_mpnet_or_modernbert_is_trained_saved_and_
 )
 def test_an_encoder_with_other_heads_or_norms_is_refused(build_encoder_folder, build_model, changes, message):
     folder = build_encoder_folder("tiny-bert")
-    model = build_model(norm="post", width=32, feedforward=64, initialise_from="bert", **changes)
+    model = build_model(norm="post", width=32, feedforward=64, **changes)
     with pytest.raises(ConfigError, match=message) as caught:
-        initialise_from_encoder(model, str(folder), WORDS)
+        start_from_encoder(model, str(folder), WORDS)
     assert "model.norm_epsilon" in caught.value.remedy
 
 
@@ -309,19 +319,19 @@ MODERN_FOLDER = MODERN | {"layers": 2, "width": 32, "feedforward": 64, "rotary":
 def test_a_modernbert_with_other_windows_turns_or_norms_is_refused(build_encoder_folder, build_model, changes, message):
     folder = build_encoder_folder("tiny-modernbert", kind="modernbert")
     with pytest.raises(ConfigError, match=message) as caught:
-        initialise_from_encoder(build_model(**MODERN_FOLDER | changes), str(folder), WORDS)
+        start_from_encoder(build_model(**MODERN_FOLDER | changes), str(folder), WORDS)
     assert "model.rotary" in caught.value.remedy
 
 
 def test_an_encoder_of_another_architecture_than_the_model_s_is_refused(build_encoder_folder, build_model):
     folder = build_encoder_folder("tiny-mpnet", kind="mpnet")
     with pytest.raises(ConfigError, match="model_type is 'mpnet'") as caught:
-        initialise_from_encoder(build_model(**MODERN_FOLDER), str(folder), WORDS)
+        start_from_encoder(build_model(**MODERN_FOLDER), str(folder), WORDS)
     assert "model.architecture: mpnet" in caught.value.remedy
 
 
 def test_an_architecture_that_the_denoiser_cannot_have_is_refused(build_encoder_folder, build_model):
     folder = build_encoder_folder("tiny-electra", kind="electra")
     with pytest.raises(ConfigError, match="model_type is 'electra'") as caught:
-        initialise_from_encoder(build_model(**POST), str(folder), WORDS)
+        start_from_encoder(build_model(**POST), str(folder), WORDS)
     assert "mpnet or modernbert" in caught.value.remedy

@@ -46,6 +46,11 @@ def test_a_body_within_the_limit_is_read_chunked_or_not(serve):
         {"Authorization": f"Basic {KEY}"},
         {"Authorization": "Bearer"},
         {"X-API-Key": KEY[:-1]},
+        {"Authorization": f"Bearer {KEY[::-1]}"},
+        {"X-API-Key": KEY[::-1]},
+        {"X-API-Key": KEY[:-1] + "x"},
+        {"X-API-Key": "x" + KEY[1:]},
+        {"X-API-Key": KEY.upper()},
         {"X-API-Key": "schlüssel".encode()},
     ],
 )

@@ -195,7 +195,7 @@ class TestAnotherStore:
         fake_encoder.description = fake_encoder.description.model_copy(update=change)
         with pytest.raises(StoreError, match=reason) as caught:
             fill(tmp_path / "store", fake_encoder)
-        assert "--output" in caught.value.remedy
+        assert "`output`" in caught.value.remedy
         assert content(tmp_path / "store") == before
 
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unembed.checkpoint import CheckpointInfo
-from unembed.config import ModelConfig, NoiseConfig
+from unembed.config import ModelRecipe, NoiseConfig
 from unembed.inverter import Inverter
 from unembed.store import Store
 from unembed.training.compatibility import build_for_store
@@ -35,7 +35,7 @@ def inverter(tiny_store_master: Path) -> Inverter:
     """Knows nothing, but what it says depends on the vector."""
     store = Store(tiny_store_master / "train")
     torch.manual_seed(0)
-    config = ModelConfig(layers=1, width=16, heads=2, feedforward=32)
+    config = ModelRecipe(layers=1, width=16, heads=2, feedforward=32)
     model = build_for_store(config, store.manifest)
     with torch.no_grad():
         for parameter in model.parameters():

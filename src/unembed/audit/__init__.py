@@ -1,7 +1,7 @@
-"""What a store of vectors gives away: its words at a glance, and an audit of its texts. Writes nothing to a store."""
+"""What vectors give away: their words at a glance, and an audit of their texts. Never writes to a vector database."""
 
-from unembed.audit.result import READABLE, Audit
-from unembed.audit.run import Settings, audit
+from unembed.audit.result import Audit
+from unembed.audit.run import AuditSettings, audit
 from unembed.audit.words import WordReader
 
-__all__ = ["READABLE", "Audit", "Settings", "WordReader", "audit"]
+__all__ = ["Audit", "AuditSettings", "WordReader", "audit"]

@@ -1,4 +1,4 @@
-"""Whose vectors are these? From the user, from the store's own words, or from the vectors. Loads nothing."""
+"""Which encoder made the vectors: named by the user, by the database, or recognised by the vectors. Loads nothing."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,10 @@ import numpy as np
 
 from unembed.audit.sample import Sample
 from unembed.checkpoint import CheckpointInfo
-from unembed.connectors import Keeping
+from unembed.connectors import StorageInfo
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError
+from unembed.measures import cosine
 from unembed.store.fingerprint import doubtful_lengths
 
 # Below this, vectors of the stored texts are not those in the store; rounding stays far above.
@@ -18,58 +19,58 @@ _CHECKED = 64
 
 @dataclass(frozen=True)
 class Identified:
-    """The encoder that an audit takes for the one that made the vectors."""
+    """The encoder that an audit assumes to have made the vectors."""
 
     name: str
     because: str
     """How it is known, as a sentence for the report."""
     certain: bool
-    """Whether somebody said so, or the vectors only look like it."""
+    """True when the user or the database named it; False when the vectors only look like it."""
 
 
-def identify(info: CheckpointInfo, kept: Keeping, sample: Sample, asked: str | None = None) -> Identified:
-    """Decide whether an inverter's encoder made the vectors of a store.
+def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str | None = None) -> Identified:
+    """Decide whether an inverter's encoder made the vectors of a vector database.
 
     Args:
         info: of the inverter: which encoder it reads, and what that encoder's vectors look like.
-        kept: what the store says.
+        kept: what the database says.
         sample: some of its vectors.
         asked: the encoder that the user named.
 
     Raises:
-        EncoderError: it did not, or somebody says otherwise.
+        EncoderError: it did not, or the database names another one.
     """
     description = info.encoder
     name, width = description.name, sample.vectors.shape[1]
-    remedy = "Give --model an inverter for the encoder that made them; unembed train makes one."
+    remedy = "Give as `model` an inverter for the encoder that made them; unembed train makes one."
     if width != description.dim:
-        said = f" The store names '{kept.encoder}'." if kept.encoder else ""
+        said = f" The database names '{kept.encoder}'." if kept.encoder else ""
         raise EncoderError(
             f"The vectors have {width} numbers; those of {name}, which this inverter reads, have {description.dim}."
             f"{said}",
             remedy,
         )
     if asked is not None:
-        return Identified(name, "It was named with --encoder.", certain=True)
+        return Identified(name, "It was named by whoever started the audit.", certain=True)
     if kept.encoder is not None:
         if _short(kept.encoder) != _short(name):
             raise EncoderError(
-                f"The store says that '{kept.encoder}' made its vectors ({kept.encoder_said_by}); this inverter reads "
-                f"those of {name}.",
-                f"{remedy} If the store is wrong: --encoder {name}",
+                f"The database says that '{kept.encoder}' made its vectors ({kept.encoder_said_by}). This inverter "
+                f"reads those of {name}.",
+                f'{remedy} If the database is wrong: `encoder="{name}"`',
             )
-        return Identified(name, f"The store says so: {kept.encoder_said_by}.", certain=True)
+        return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
         raise EncoderError(
             "It is unknown which encoder made these vectors, and they do not look like those of "
             f"{name}, which this inverter reads: {'; '.join(doubts)}.",
-            f"If it was {name} all the same, say --encoder {name}. Otherwise: {remedy}",
+            f'If it was {name} all the same, say `encoder="{name}"`. Otherwise: {remedy}',
         )
     likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(
         name,
-        f"Nobody says which encoder made the vectors. They have {likeness} and as many numbers ({width}) as those of "
-        f"{name}, so it is taken for granted.",
+        f"The database does not name its encoder. The vectors match {name} in {likeness} and in their {width} numbers, "
+        "so this encoder is assumed.",
         certain=False,
     )
 
@@ -82,24 +83,24 @@ def _doubts(info: CheckpointInfo, sample: Sample) -> list[str]:
 
 
 def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Identified:
-    """Embed some of the stored texts again, and compare with the stored vectors: the surest test there is."""
+    """Embed some of the stored texts again and compare with the stored vectors: the most reliable test."""
     assert sample.texts is not None
     texts, vectors = sample.texts[:_CHECKED], sample.vectors[:_CHECKED]
     again = encoder.encode(texts)
-    cosines = (again * vectors).sum(1) / (np.linalg.norm(again, axis=1) * np.linalg.norm(vectors, axis=1))
-    middle = float(np.median(cosines))
-    if middle < _FOREIGN:
+    cosines = cosine(again, vectors)
+    median = float(np.median(cosines))
+    if median < _FOREIGN:
         raise EncoderError(
             f"These are not vectors of {identified.name}: of {len(texts)} stored texts embedded again, half have a "
-            f"cosine below {middle:.2f} with the stored vector.",
-            "Give --model an inverter for the encoder that made them.",
+            f"cosine below {median:.2f} with the stored vector.",
+            "Give as `model` an inverter for the encoder that made them.",
         )
     same = int((cosines >= _SAME).sum())
-    verb = "gives" if middle >= _SAME else "gives only"
+    verb = "gives" if median >= _SAME else "gives only"
     checked = f"Checked: {identified.name} {verb} the stored vector again for {same} of {len(texts)} stored texts."
-    if middle < _SAME:
+    if median < _SAME:
         checked += (
-            f" The others differ (median cosine {middle:.2f}): texts may have been changed or cut before they were "
+            f" The others differ (median cosine {median:.2f}): texts may have been changed or cut before they were "
             "embedded, or vectors changed after."
         )
     return Identified(identified.name, f"{identified.because} {checked}", certain=True)

@@ -1,4 +1,4 @@
-"""How much was recovered, when nobody knows the texts: estimated from signs, as they went with the truth elsewhere.
+"""How much was recovered where the texts are not known: estimated from signs that go with recovery on known texts.
 
 The signs of a recovery are its cosine with the vector, the agreement of its hypotheses and its confidence. On texts
 that are known, a straight line through these is fitted to each measure; it is then read off for texts that are not.
@@ -55,20 +55,20 @@ def estimate(
         again = random.integers(len(recoveries), size=len(recoveries))
         means[round_] = _read(ours[again], _fit(signs[drawn], targets[drawn])).mean(0)
     low, high = np.percentile(means, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
-    middle = values.mean(0)
+    mean = values.mean(0)
     off = _held_out_errors(signs, targets)
     return Estimate(
-        per_text={name: values[:, place] for place, name in enumerate(names)},
+        per_text={name: values[:, column] for column, name in enumerate(names)},
         figures={
-            name: Figure(float(middle[place]), float(low[place]), float(high[place]), len(recoveries))
-            for place, name in enumerate(names)
+            name: Figure(float(mean[column]), float(low[column]), float(high[column]), len(recoveries))
+            for column, name in enumerate(names)
         },
-        errors={name: float(off[place]) for place, name in enumerate(names)},
+        errors={name: float(off[column]) for column, name in enumerate(names)},
     )
 
 
 def _signs(recoveries: Sequence[Recovery]) -> np.ndarray:
-    return np.array([[1.0, one.cosine or 0.0, one.agreement, one.confidence] for one in recoveries])
+    return np.array([[1.0, each.cosine or 0.0, each.agreement, each.confidence] for each in recoveries])
 
 
 def _fit(signs: np.ndarray, targets: np.ndarray) -> np.ndarray:

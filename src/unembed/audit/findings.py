@@ -1,4 +1,4 @@
-"""From recoveries to figures, groups, leaks and examples of one attacker. Knows the truth where it is known."""
+"""From what one attacker recovered to figures, groups, leaks and examples."""
 
 import re
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ import numpy as np
 from unembed.audit.estimate import Estimate
 from unembed.audit.leaks import KINDS, Leak, find_leaks, gives_back
 from unembed.audit.recover import Recovery
-from unembed.audit.result import READABLE, Example, Group, LeakCount, Mode, ModeName
+from unembed.audit.result import Attack, AttackerName, Example, Group, LeakCount
 from unembed.connectors.source import Id
-from unembed.evaluation import Bootstrap, Figure
-from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
+from unembed.evaluation import Bootstrap
+from unembed.evaluation.figures import to_figures
 from unembed.inverter import Inverter
-from unembed.measures import exact_match, rouge_l, token_accuracy, token_f1
+from unembed.measures import MEASURES, READABLE, Forms, compare
 from unembed.text import well_formed
 
 _STEPS = 10
@@ -25,15 +25,16 @@ _LETTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True)
-class References:
-    """Texts that are known: as they are, and in the normal form of the encoder's tokenizer, whole."""
+class OriginalTexts:
+    """Known texts, uncut: as they are, and in the normal form of the encoder's tokenizer."""
 
-    originals: list[str]
+    written: list[str]
+    """As they are."""
     texts: list[str]
     ids: list[list[int]]
 
     @classmethod
-    def of(cls, originals: Sequence[str], inverter: Inverter) -> "References":
+    def of(cls, originals: Sequence[str], inverter: Inverter) -> "OriginalTexts":
         """Tokenize texts; what the tokenizer does not know is left out."""
         special = set(inverter.info.special_ids)
         encodings = inverter.tokenizer.encode_batch([well_formed(text) for text in originals], add_special_tokens=False)
@@ -41,30 +42,24 @@ class References:
         return cls(list(originals), inverter.tokenizer.decode_batch(ids), ids)
 
 
-def measure(recoveries: Sequence[Recovery], references: References) -> dict[str, np.ndarray]:
-    """Return each measure of each recovery against its reference: the first ones, as many as there are."""
-    pairs = list(zip(recoveries, references.ids, references.texts, strict=False))
-    f1 = np.array([token_f1(one.ids, ids) for one, ids, _ in pairs])
-    return {
-        "readable": (f1 >= READABLE).astype(np.float64),
-        "token_f1": f1,
-        "token_accuracy": np.array([token_accuracy(one.ids, ids) for one, ids, _ in pairs]),
-        "exact_match": np.array([exact_match(one.ids, ids) for one, ids, _ in pairs]),
-        "rouge_l": np.array([rouge_l(one.text, text) for one, _, text in pairs]),
-        "cosine": np.array([np.nan if one.cosine is None else one.cosine for one in recoveries]),
-    }
+def measure(recoveries: Sequence[Recovery], originals: OriginalTexts) -> dict[str, np.ndarray]:
+    """Compare recoveries with the first originals, as many as there are recoveries."""
+    n = len(recoveries)
+    ours = Forms([recovery.ids for recovery in recoveries], [recovery.text for recovery in recoveries])
+    compared = compare(ours, Forms(originals.ids[:n], originals.texts[:n]), (READABLE, *MEASURES))
+    return compared | _cosines(recoveries)
 
 
-def describe_mode(
-    name: ModeName,
+def describe_attack(
+    name: AttackerName,
     recoveries: Sequence[Recovery],
     ids: Sequence[Id],
     bootstrap: Bootstrap,
     *,
-    references: References | None,
+    originals: OriginalTexts | None,
     estimated: Estimate | None,
     show_text: bool,
-) -> Mode:
+) -> Attack:
     """Put together what one attacker recovered.
 
     Args:
@@ -72,43 +67,42 @@ def describe_mode(
         recoveries: of the first vectors of the sample.
         ids: of the sample.
         bootstrap: draws the intervals.
-        references: the texts, where they are known.
+        originals: the texts, where they are known.
         estimated: the measures, where they are not.
         show_text: whether examples may be read.
     """
-    if references is not None:
-        per_text = measure(recoveries, references)
-        figures = _figures(per_text, bootstrap)
-        counts = bleu_counts([one.text for one in recoveries], references.texts[: len(recoveries)])
-        figures["bleu"] = bootstrap.of_sums(counts, bleu_of_counts)
-        lengths = [len(tokens) for tokens in references.ids[: len(recoveries)]]
-        held = [find_leaks(text) for text in references.originals[: len(recoveries)]]
-        given = [gives_back(one.text, leaks) for one, leaks in zip(recoveries, held, strict=True)]
+    if originals is not None:
+        per_text = measure(recoveries, originals)
+        figures = to_figures(per_text, bootstrap)
+        lengths = [len(tokens) for tokens in originals.ids[: len(recoveries)]]
+        held = [find_leaks(text) for text in originals.written[: len(recoveries)]]
+        given = [gives_back(recovery.text, leaks) for recovery, leaks in zip(recoveries, held, strict=True)]
     else:
         assert estimated is not None
         per_text = estimated.per_text
-        cosines = np.array([np.nan if one.cosine is None else one.cosine for one in recoveries])
-        figures = estimated.figures | _figures({"cosine": cosines}, bootstrap)
-        lengths = [len(one.ids) for one in recoveries]
+        figures = estimated.figures | to_figures(_cosines(recoveries), bootstrap)
+        lengths = [len(recovery.ids) for recovery in recoveries]
         held = None
-        given = [find_leaks(one.text) for one in recoveries]
+        given = [find_leaks(recovery.text) for recovery in recoveries]
     f1 = per_text["token_f1"]
-    return Mode(
+    return Attack(
         name=name,
         n=len(recoveries),
-        known=references is not None,
+        known=originals is not None,
         figures=figures,
         distribution=np.histogram(f1, bins=_STEPS, range=(0.0, 1.0))[0].tolist(),
         by_length=_by_length(f1, lengths, bootstrap),
         leaks=_count_leaks(held, given, bootstrap),
-        examples=_examples(recoveries, ids, f1, given, references, show_text),
-        seconds_per_vector=float(np.mean([one.seconds for one in recoveries])),
-        encoder_calls=float(np.mean([one.encoder_calls for one in recoveries])),
+        examples=_examples(recoveries, ids, f1, given, originals, show_text),
+        seconds_per_vector=float(np.mean([recovery.seconds for recovery in recoveries])),
+        encoder_calls=float(np.mean([recovery.encoder_calls for recovery in recoveries])),
     )
 
 
-def _figures(per_text: dict[str, np.ndarray], bootstrap: Bootstrap) -> dict[str, Figure]:
-    return {name: bootstrap.mean(values) for name, values in per_text.items() if not np.isnan(values).any()}
+def _cosines(recoveries: Sequence[Recovery]) -> dict[str, np.ndarray]:
+    """Return the cosines that the attacker measured, where the encoder was at hand."""
+    cosines = [recovery.cosine for recovery in recoveries if recovery.cosine is not None]
+    return {"cosine": np.array(cosines)} if len(cosines) == len(recoveries) else {}
 
 
 def _by_length(f1: np.ndarray, lengths: Sequence[int], bootstrap: Bootstrap) -> list[Group]:
@@ -139,28 +133,29 @@ def _examples(
     ids: Sequence[Id],
     f1: np.ndarray,
     given: Sequence[Sequence[Leak]],
-    references: References | None,
+    originals: OriginalTexts | None,
     show_text: bool,
 ) -> list[Example]:
     """Return the vectors that give away most; of equals, those with the longer text."""
     order = sorted(range(len(recoveries)), key=lambda row: (-f1[row], -len(recoveries[row].ids)))
     shown = str if show_text else mask
-    found = []
+    examples = []
     for row in order[:_EXAMPLES]:
-        one = recoveries[row]
-        there = None if references is None else {_plain(word) for word in references.texts[row].split()}
-        found.append(
+        text, vector_id = recoveries[row].text, ids[row]
+        there = set() if originals is None else {_plain(word) for word in originals.texts[row].split()} - {""}
+        examples.append(
             Example(
-                id=ids[row],
+                row=row,
+                id=shown(vector_id) if isinstance(vector_id, str) else vector_id,
                 token_f1=float(f1[row]),
-                cosine=one.cosine,
-                original=None if references is None else shown(references.originals[row]),
-                recovered=shown(one.text),
-                same=[] if there is None else [_plain(word) in there - {""} for word in one.text.split()],
+                cosine=recoveries[row].cosine,
+                original=None if originals is None else shown(originals.written[row]),
+                recovered=shown(text),
+                same=[] if originals is None else [_plain(word) in there for word in text.split()],
                 leaks=list(dict.fromkeys(leak.kind for leak in given[row])),
             )
         )
-    return found
+    return examples
 
 
 def mask(text: str) -> str:

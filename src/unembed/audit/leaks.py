@@ -55,25 +55,25 @@ class Leak:
 
 def find_leaks(text: str) -> list[Leak]:
     """Return what a text gives away, each thing once."""
-    found: dict[tuple[Kind, tuple[str, ...]], Leak] = {}
+    leaks: dict[tuple[Kind, tuple[str, ...]], Leak] = {}
     left = text
     for kind, pattern in _PATTERNS.items():
         for match in re.finditer(pattern, left, re.IGNORECASE):
             if kind == "phone numbers" and not _is_phone(match[0]):
                 continue
-            _add(found, kind, match[0])
+            _add(leaks, kind, match[0])
             # What is a date is no phone number.
             left = left[: match.start()] + " " * len(match[0]) + left[match.end() :]
     for match in re.finditer(_TITLE, left, re.IGNORECASE):
-        _add(found, "names", match[0])
+        _add(leaks, "names", match[0])
     for match in _names().finditer(left):
-        _add(found, "names", match[0])
+        _add(leaks, "names", match[0])
     for match in _RUN.finditer(left):
         if match[0].lower() in load_list("places"):
-            _add(found, "places", match[0])
+            _add(leaks, "places", match[0])
         if match[0].lower() in load_list("medical"):
-            _add(found, "medical terms", match[0])
-    return list(found.values())
+            _add(leaks, "medical terms", match[0])
+    return list(leaks.values())
 
 
 def gives_back(text: str, leaks: Sequence[Leak]) -> list[Leak]:
@@ -86,10 +86,10 @@ def gives_back(text: str, leaks: Sequence[Leak]) -> list[Leak]:
     ]
 
 
-def _add(found: dict[tuple[Kind, tuple[str, ...]], Leak], kind: Kind, text: str) -> None:
+def _add(leaks: dict[tuple[Kind, tuple[str, ...]], Leak], kind: Kind, text: str) -> None:
     leak = Leak(kind, text.strip())
     if leak.runs:
-        found.setdefault((kind, leak.runs), leak)
+        leaks.setdefault((kind, leak.runs), leak)
 
 
 def _is_phone(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Inverts a sample, blind and guided, part by part, so that a killed audit goes on. Knows vectors, no truth."""
+"""Inverts a sample, blind and guided, part by part, so that a killed audit can go on. Knows no original texts."""
 
 import json
 import shutil
@@ -14,9 +14,9 @@ import numpy as np
 from unembed.config import DecodingConfig
 from unembed.encoders import Encoder
 from unembed.files import write_json
-from unembed.inverter import Inverter
-from unembed.measures import token_f1
-from unembed.progress import Tell
+from unembed.inverter import Inversion, Inverter
+from unembed.measures import cosine, token_f1
+from unembed.progress import OnProgress
 
 BLIND = DecodingConfig(candidates=3)
 """Three lengths: their agreement tells how sure the text is."""
@@ -41,11 +41,11 @@ class Recovery:
     """Its share of the time that its part took."""
 
 
-class Notebook:
-    """Keeps finished parts in a folder until all are done. They hold recovered texts: the folder is removed then."""
+class FinishedParts:
+    """Keeps finished parts in a folder until all are done. They hold recovered texts, so the folder is removed then."""
 
     def __init__(self, folder: Path, key: dict[str, Any]) -> None:
-        """Open the notebook; if it is of other work than ``key`` says, begin anew."""
+        """Open the folder; if it holds parts of other work than ``key`` describes, start again."""
         self.folder = folder
         try:
             same = json.loads((folder / _KEY).read_text(encoding="utf-8")) == json.loads(json.dumps(key))
@@ -57,15 +57,15 @@ class Notebook:
             write_json(folder / _KEY, key)
 
     def read(self, name: str) -> list[Recovery] | None:
-        """Return a part that was finished, None if it was not."""
+        """Return a part; None if it was not finished."""
         try:
-            return [Recovery(**one) for one in json.loads((self.folder / name).read_text(encoding="utf-8"))]
+            return [Recovery(**values) for values in json.loads((self.folder / name).read_text(encoding="utf-8"))]
         except (OSError, ValueError, TypeError):
             return None
 
     def write(self, name: str, part: list[Recovery]) -> None:
         """Keep a part."""
-        write_json(self.folder / name, [asdict(one) for one in part])
+        write_json(self.folder / name, [asdict(recovery) for recovery in part])
 
     def discard(self) -> None:
         """Remove everything."""
@@ -78,70 +78,59 @@ class Attacker:
 
     inverter: Inverter
     encoder: Encoder | None
-    notebook: Notebook
-    tell: Tell = lambda label, done, total: None
+    finished: FinishedParts
+    on_progress: OnProgress = lambda label, done, total: None
 
     def blind(self, vectors: np.ndarray, what: str) -> list[Recovery]:
-        """Invert all vectors from the vector alone; the encoder only tells, afterwards, how near the texts come."""
+        """Invert each vector from the vector alone; the encoder is asked afterwards how close the text came."""
         return list(self._run(vectors, BLIND, "blind", what))
 
     def guided(self, vectors: np.ndarray, what: str, seconds: float) -> list[Recovery]:
-        """Invert with the encoder as many of the vectors as the time allows, from the first."""
-        found: list[Recovery] = []
-        for one in self._run(vectors, GUIDED, "guided", what):
-            found.append(one)
-            if sum(recovery.seconds for recovery in found) > seconds and len(found) % _PART["guided"] == 0:
+        """Invert with the encoder as many of the first vectors as the time allows."""
+        recoveries: list[Recovery] = []
+        for recovery in self._run(vectors, GUIDED, "guided", what):
+            recoveries.append(recovery)
+            spent = sum(done.seconds for done in recoveries)
+            if spent > seconds and len(recoveries) % _PART["guided"] == 0:
                 break
-        return found
+        return recoveries
 
     def _run(self, vectors: np.ndarray, options: DecodingConfig, mode: str, what: str) -> Iterator[Recovery]:
         label = f"{what}, {mode}"
         for number, start in enumerate(range(0, len(vectors), _PART[mode])):
             name = f"{what}-{mode}-{number:05d}.json".replace(" ", "-")
-            part = self.notebook.read(name)
+            part = self.finished.read(name)
             if part is None:
                 part = self._invert(vectors[start : start + _PART[mode]], options)
-                self.notebook.write(name, part)
-            self.tell(label, len(part), len(vectors))
+                self.finished.write(name, part)
+            self.on_progress(label, len(part), len(vectors))
             yield from part
 
     def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
         begun = time.perf_counter()
         guided = options.strategy == "guided"
-        vocabulary, tokenizer = self.inverter.info.vocabulary, self.inverter.tokenizer
         hypotheses: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
-        kept: dict[int, tuple[list[int], float, int]] = {}
+        kept: dict[int, Inversion] = {}
         for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
-            for place, row in enumerate(step.rows.tolist()):
-                if step.mask_rate[place] > 0:
-                    continue
-                ids = vocabulary.text_ids(step.canvas[place].tolist())
-                hypotheses[row][int(step.candidate[place])] = ids
-                if step.final[place]:
-                    confidence = float(step.confidence[place, : len(ids)].mean()) if ids else 0.0
-                    kept[row] = (ids, confidence, int(step.encoder_calls[place]))
-        texts = tokenizer.decode_batch([kept[row][0] for row in range(len(vectors))])
-        cosines = None if self.encoder is None else _cosines(self.encoder.encode(texts), vectors)
+            for text in step.complete(self.inverter.info.vocabulary):
+                hypotheses[text.row][text.candidate] = text.ids
+            kept |= self.inverter.read(step, options)
+        texts = [kept[row].text for row in range(len(vectors))]
+        cosines = None if self.encoder is None else cosine(self.encoder.encode(texts), vectors)
         each = (time.perf_counter() - begun) / max(1, len(vectors))
-        found = []
-        for row, text in enumerate(texts):
-            ids, confidence, calls = kept[row]
+        recoveries = []
+        for row, inversion in sorted(kept.items()):
+            ids = inversion.ids
             others = [token_f1(other, ids) for other in hypotheses[row].values() if other != ids]
-            found.append(
+            recoveries.append(
                 Recovery(
                     ids=ids,
-                    text=text,
-                    confidence=confidence,
+                    text=inversion.text,
+                    confidence=inversion.confidence,
                     agreement=float(np.mean(others)) if others else 1.0,
                     cosine=None if cosines is None else float(cosines[row]),
-                    encoder_calls=calls,
+                    encoder_calls=inversion.encoder_calls,
                     seconds=each,
                 )
             )
-        return found
-
-
-def _cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
-    cosines: np.ndarray = (ours * theirs).sum(1) / np.maximum(norms, 1e-12)
-    return cosines
+        return recoveries

@@ -1,27 +1,24 @@
-"""What an audit finds, as plain values: all that a report shows, and no more text than it may show."""
+"""The results of an audit as plain values: all that a report shows, and no more text than it may show."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from unembed.audit.encoder import Identified
 from unembed.audit.leaks import Kind
-from unembed.connectors import Keeping
+from unembed.connectors import StorageInfo
 from unembed.connectors.source import Id
 from unembed.evaluation import Figure
 
-ModeName = Literal["blind", "guided"]
+AttackerName = Literal["blind", "guided"]
 """``blind``: from the vector alone. ``guided``: the attacker also has the encoder, and asks it on the way."""
-
-READABLE = 0.5
-"""A text counts as readable when its token F1 reaches this: at least half of its words came back."""
 
 
 @dataclass(frozen=True)
-class StoreFacts:
-    """What was looked at."""
+class SourceFacts:
+    """The vector database, or file of vectors, that was audited."""
 
     name: str
-    keeping: Keeping
+    storage: StorageInfo
     dim: int
     vectors: int
     """That can be used."""
@@ -29,7 +26,7 @@ class StoreFacts:
     norms: tuple[float, float, float]
     """The least, the mean and the greatest."""
     texts: bool
-    """Whether the store holds the texts beside the vectors."""
+    """Whether it holds the texts beside the vectors."""
     groups: dict[str, int]
 
 
@@ -57,8 +54,10 @@ class LeakCount:
 
 @dataclass(frozen=True)
 class Example:
-    """One vector, its text where it is known, and what was read out of it; masked unless texts may be shown."""
+    """A vector, its text where it is known, and what was read out of it; masked unless texts may be shown."""
 
+    row: int
+    """Its index in the sample."""
     id: Id
     token_f1: float
     cosine: float | None
@@ -70,10 +69,10 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Mode:
-    """What one kind of attacker recovers."""
+class Attack:
+    """What one attacker recovers."""
 
-    name: ModeName
+    name: AttackerName
     n: int
     known: bool
     """Whether the figures were measured against the stored texts, or estimated."""
@@ -93,18 +92,18 @@ class Calibration:
     """What the estimate rests on, where the texts are not known."""
 
     texts: str
-    """Where they come from."""
-    n: dict[ModeName, int]
-    errors: dict[ModeName, float]
+    """Where the known texts come from."""
+    n: dict[AttackerName, int]
+    errors: dict[AttackerName, float]
     """How far off the estimated token F1 of one text is, on average, on texts that were not fitted to."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The one figure that decides."""
+    """The figure that decides."""
 
     exposed: bool
-    mode: ModeName
+    attacker: AttackerName
     readable: Figure
     """Share of vectors from which at least half of the words come back."""
     threshold: float
@@ -112,16 +111,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything that was found."""
+    """All results."""
 
     unembed_version: str
     made: str
-    store: StoreFacts
+    source: SourceFacts
     encoder: Identified
     inverter: dict[str, str | int | float]
     sample: int
     seed: int
-    modes: list[Mode]
+    attacks: list[Attack]
     calibration: Calibration | None
     verdict: Verdict
     assumptions: list[str]

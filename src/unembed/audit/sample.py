@@ -1,4 +1,4 @@
-"""Draws vectors from a store in one pass, in proportion to its groups. Knows sources, no inverters."""
+"""Draws vectors from a vector database in one pass, in proportion to its groups. Knows no inverters."""
 
 import heapq
 from collections import Counter
@@ -18,21 +18,21 @@ _LENGTHS = (40, 80, 160, 320)
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows of a store, in random order, and what there was to choose from."""
+    """Some rows of a vector database, in random order, and what there was to choose from."""
 
     ids: list[Id]
     vectors: np.ndarray
     """(n, d) float32."""
     texts: list[str] | None
-    """Of all of them, or None where the store does not hold every one of these."""
+    """Of all of them; None where the database lacks the text of any."""
     population: int
-    """Usable vectors in the store."""
+    """Usable vectors in the database."""
     groups: dict[str, int]
-    """What it was stratified by: how many vectors of the store each group has."""
+    """What it was stratified by: how many vectors of the database each group has."""
     skipped: Counter[str]
     """Vectors that could not be used, by what is wrong with them."""
     norms: tuple[float, float, float]
-    """The least, the mean and the greatest norm in the store."""
+    """The least, the mean and the greatest norm in the database."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -48,13 +48,14 @@ class _Drawn:
 
 
 def draw(
-    source: VectorSource, size: int | None, *, seed: int = 0, tell: Callable[[int], None] = lambda done: None
+    source: VectorSource, size: int | None, *, seed: int = 0, on_rows: Callable[[int], None] = lambda count: None
 ) -> Sample:
-    """Read a store once and keep ``size`` of its rows, or all of them.
+    """Read a vector database once and keep ``size`` of its rows, or all of them.
 
-    Each row gets a random number that depends on the seed and its id alone; of each group (texts of like length; where
-    there are no texts, vectors of like norm) those with the least are kept, as many as its share in the store. So the
-    same seed draws the same rows, in whatever order the store gives them.
+    Each row gets a random number that depends on the seed and its id alone. Rows are grouped by the length of their
+    text, or by their norm where there are no texts. Each group keeps its rows with the smallest numbers, as many as its
+    share in the database. So the same seed draws the same rows, whatever their order. ``on_rows`` is told how many rows
+    were read.
     """
     kept: dict[str, list[_Drawn]] = {}
     groups: Counter[str] = Counter()
@@ -67,13 +68,16 @@ def draw(
         for name, vector, text, norm in zip(batch.ids, batch.vectors, texts, lengths, strict=True):
             group = _by_norm(float(norm)) if text is None else _by_length(text)
             groups[group] += 1
-            row = _Drawn(-_number(name, seed), name, vector, text)
-            drawn = kept.setdefault(group, [])
-            if size is None or len(drawn) < size:
-                heapq.heappush(drawn, row)
-            elif row.order > drawn[0].order:
+            drawn, order = kept.setdefault(group, []), -_number(name, seed)
+            full = size is not None and len(drawn) >= size
+            if full and order <= drawn[0].order:
+                continue
+            row = _Drawn(order, name, vector.copy(), text)  # a view would keep its whole batch in memory
+            if full:
                 heapq.heapreplace(drawn, row)
-        tell(len(batch))
+            else:
+                heapq.heappush(drawn, row)
+        on_rows(len(batch))
     population = groups.total()
     if not population:
         unusable = "; ".join(f"{count:,} are {what}" for what, count in skipped.items() if count)

@@ -1,8 +1,8 @@
 """Triage: the words that each vector gives away, by the readout alone. No order, no passes, no text.
 
-Made for whole stores: a few matrix products for a block of vectors, over the words that are worth naming. A word ranks
-by how far its probability p lies above its base rate b, in units of the base rate's spread: p / sqrt(b) decides, so
-that "invoice" comes before "the". Both kinds of readout give that as an affine map of a few hundred features.
+Made for whole vector databases: a few matrix products for a block of vectors, over the words that are worth naming. A
+word ranks by its probability p relative to its base rate b: p / sqrt(b) decides, so that "invoice" comes before "the".
+Both kinds of readout give that as an affine map of a few hundred features.
 """
 
 import re
@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from unembed.audit.lists import load_list
+from unembed.canvas.marks import SubwordMarks
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
 
 VOCABULARY = 5120
-"""Words that are looked for by default: the most frequent ones but for those that say nothing."""
+"""Words that are looked for by default: the most frequent ones, without function words."""
 _BLOCK = 512
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -27,24 +28,24 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 class Words:
     """The words of some vectors, best first."""
 
-    places: np.ndarray
-    """(n, top) places in :attr:`WordReader.words`."""
+    indices: np.ndarray
+    """(n, top) indices into :attr:`WordReader.words`."""
     names: Sequence[str]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     def names_of(self, row: int) -> list[str]:
-        """Return the words of one vector."""
-        return [self.names[place] for place in self.places[row].tolist()]
+        """Return the words of a vector."""
+        return [self.names[index] for index in self.indices[row].tolist()]
 
     def holding(self, wanted: Iterable[int]) -> np.ndarray:
-        """Return which vectors have one of the words at some places of the vocabulary."""
-        return np.asarray(np.isin(self.places, list(wanted)).any(axis=1))
+        """Return which vectors have at least one of some words, given by their indices."""
+        return np.asarray(np.isin(self.indices, list(wanted)).any(axis=1))
 
     def counts(self) -> np.ndarray:
         """Return for every word of the vocabulary how many of the vectors have it."""
-        return np.bincount(self.places.ravel(), minlength=len(self.names))
+        return np.bincount(self.indices.ravel(), minlength=len(self.names))
 
 
 class WordReader:
@@ -62,26 +63,20 @@ class WordReader:
             find: words that are looked for however rare they are.
         """
         readout = inverter.model.readout
-        if readout.config.kind == "none":
-            raise ConfigError("This inverter has no readout.", "Train one with model.readout.kind: linear or mlp.")
         self._inverter = inverter
         base = readout.base.detach()
-        named = [token for token in base.argsort(descending=True, stable=True).tolist() if self._says_much(token)]
-        chosen = {inverter.tokenizer.id_to_token(token) or "": [token] for token in sorted(named[:vocabulary])}
-        chosen |= {word: _pieces(word, inverter) for word in find}
+        marks = SubwordMarks.of(inverter.tokenizer)
+        names = {token: _name(inverter.tokenizer.id_to_token(token) or "", marks) for token in range(len(base))}
+        frequent = [token for token in base.argsort(descending=True, stable=True).tolist() if names[token]]
+        chosen = {names[token]: [token] for token in sorted(frequent[:vocabulary])}
+        chosen |= {word: _pieces(word, inverter, marks) for word in find}
         self.words = list(chosen)
         """All words that can be named."""
-        self.places = {word: self.words.index(word) for word in find}
-        """Where in :attr:`words` those are that were to be found."""
+        self.wanted = {word: self.words.index(word) for word in find}
+        """The words to find, and their indices in :attr:`words`."""
         self._top = min(top, len(self.words))
-        layer = readout.linear if readout.config.kind == "linear" else readout.out
         tokens = torch.tensor([piece for pieces in chosen.values() for piece in pieces], device=base.device).long()
-        weight, bias = layer.weight.detach()[tokens].float(), layer.bias.detach()[tokens].float()
-        if readout.config.kind == "linear":
-            spread = (base[tokens] / 2).exp()  # probabilities come out: divided here, subtracted from logits below
-            weight, bias = weight / spread[:, None], bias / spread
-        else:
-            bias = bias - base[tokens] / 2
+        weight, bias = readout.word_scores(tokens)
         # A word of several pieces stands out as they do on average, each as much as it is rare.
         sizes = [len(pieces) for pieces in chosen.values()]
         rarity = [part / part.sum() for part in torch.split(-base[tokens].clamp(max=-1e-6), sizes)]
@@ -97,20 +92,24 @@ class WordReader:
         """Name the words of vectors (n, d), best first."""
         checked = torch.from_numpy(check_vectors(vectors, self._inverter.info)).to(self._inverter.device)
         readout = self._inverter.model.readout
-        found = []
+        best = []
         for block in torch.split(checked, _BLOCK):
-            found.append(torch.addmm(self._bias, readout.features(block), self._weight).topk(self._top).indices)
-        places = torch.cat(found) if found else torch.empty(0, self._top, dtype=torch.long)
-        return Words(places.cpu().numpy(), self.words)
-
-    def _says_much(self, token: int) -> bool:
-        word = self._inverter.tokenizer.id_to_token(token) or ""
-        return _WORD.fullmatch(word) is not None and word not in load_list("function-words")
+            best.append(torch.addmm(self._bias, readout.features(block), self._weight).topk(self._top).indices)
+        indices = torch.cat(best) if best else torch.empty(0, self._top, dtype=torch.long)
+        return Words(indices.cpu().numpy(), self.words)
 
 
-def _pieces(word: str, inverter: Inverter) -> list[int]:
-    """Return the tokens that a word is written with."""
-    encoding = inverter.tokenizer.encode(word.strip(), add_special_tokens=False)
+def _name(piece: str, marks: SubwordMarks) -> str:
+    """Return the word that a piece begins; nothing for pieces inside words, numbers and words that say little."""
+    if marks.continues(piece):
+        return ""
+    word = marks.bare(piece)
+    return word if _WORD.fullmatch(word) and word.lower() not in load_list("function-words") else ""
+
+
+def _pieces(word: str, inverter: Inverter, marks: SubwordMarks) -> list[int]:
+    """Return the tokens that a word is written with inside a text."""
+    encoding = inverter.tokenizer.encode(marks.inside_text(word.strip()), add_special_tokens=False)
     if not encoding.ids or set(encoding.ids) & set(inverter.info.special_ids):
         raise ConfigError(
             f"'{word}' cannot be looked for: the encoder's tokenizer does not know all of its characters.",

@@ -51,7 +51,7 @@ def fit_to_canvas(
 
 
 def count_lost(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[int, int]:
-    """Return how many of the texts' tokens no canvas can say (unknown and special ones), and how many there are."""
+    """Return how many of the texts' tokens no canvas can hold (unknown and special ones), and how many there are."""
     special = set(CanvasVocabulary.of(tokenizer).special)
     encodings = tokenizer.encode_batch([well_formed(text).strip() for text in texts], add_special_tokens=False)
     tokens = [token for encoding in encodings for token in encoding.ids]

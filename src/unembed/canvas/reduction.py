@@ -38,13 +38,13 @@ def reduce_vocabulary(tokenizer: Tokenizer, counts: np.ndarray, size: int) -> To
     state = json.loads(tokenizer.to_str())
     model = state["model"]
     if model["type"] not in ("BPE", "Unigram", "WordPiece"):
-        raise ConfigError(f"A tokenizer of type {model['type']} cannot be reduced.", "Leave out --vocabulary.")
+        raise ConfigError(f"A tokenizer of type {model['type']} cannot be reduced.", "Leave out `vocabulary`.")
     pieces = _pieces(model)
     kept = _indispensable(model, pieces, counts)
     if len(kept) > size:
         raise ConfigError(
             f"A vocabulary of {size:,} does not even hold the {len(kept):,} single characters.",
-            "Give a larger --vocabulary.",
+            "Give a larger `vocabulary`.",
         )
     parents = _parents(model)
     special = set(CanvasVocabulary.of(tokenizer).special)
@@ -120,7 +120,7 @@ def _keep(model: dict[str, Any], kept: set[str]) -> None:
         model["unk_id"] = None if unknown is None else model["vocab"].index(unknown)
         return
     order = sorted((token, piece) for piece, token in model["vocab"].items() if piece in kept)
-    model["vocab"] = {piece: place for place, (_, piece) in enumerate(order)}
+    model["vocab"] = {piece: token for token, (_, piece) in enumerate(order)}
     if model["type"] == "BPE":
         parents = _parents(model)
         possible = {pair for piece, pair in parents.items() if {piece, *pair} <= kept}

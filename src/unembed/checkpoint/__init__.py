@@ -1,16 +1,17 @@
 """A trained model on disk: ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card."""
 
-from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, save_checkpoint
+from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, read_weights, save_checkpoint
 from unembed.hub import DEFAULT, fetch_checkpoint, push_checkpoint
-from unembed.model.packing import Precision
+from unembed.model.packing import WeightPrecision
 
 __all__ = [
     "DEFAULT",
     "Checkpoint",
     "CheckpointInfo",
-    "Precision",
+    "WeightPrecision",
     "fetch_checkpoint",
     "load_checkpoint",
     "push_checkpoint",
+    "read_weights",
     "save_checkpoint",
 ]

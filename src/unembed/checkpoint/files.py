@@ -1,6 +1,7 @@
 """Saves and loads a checkpoint folder. Safetensors and JSON only; knows nothing of hubs or decoding."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,16 +10,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from unembed._version import __version__
 from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint.card import model_card
-from unembed.config import ModelConfig, NoiseConfig
+from unembed.config import ModelConfig, NoiseConfig, move_old_keys
 from unembed.encoders import EncoderDescription
-from unembed.errors import CheckpointError
+from unembed.errors import CheckpointError, first_line
 from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
-from unembed.model.packing import Precision, pack, unpack
+from unembed.model.packing import TABLES, WeightPrecision, pack, unpack
 from unembed.store import Fingerprint, Manifest
 
 CONFIG_FILE = "config.json"
@@ -63,7 +65,7 @@ class CheckpointInfo(BaseModel):
     @property
     def vocabulary(self) -> CanvasVocabulary:
         """The ids that the model's canvases hold."""
-        return CanvasVocabulary(self.model.vocabulary_size or 0, self.special_ids)
+        return CanvasVocabulary(self.model.vocabulary_size, self.special_ids)
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,20 @@ class Checkpoint:
     info: CheckpointInfo
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, precision: Precision = "float32") -> None:
+def save_checkpoint(
+    folder: Path,
+    checkpoint: Checkpoint,
+    precision: WeightPrecision = "float32",
+    in_8_bits: Collection[str] = TABLES,
+) -> None:
     """Write a checkpoint folder, file by file, the weights last.
 
+    ``in_8_bits`` names the matrices that ``precision="compact"`` rounds to 8 bits (:func:`unembed.model.packing.pack`).
     Each file is replaced whole. A kill in between leaves weights that do not belong to their config, which loading
     notices; within a training run, where the config stays the same, it leaves a checkpoint that works.
     """
-    weights = pack({name: part.detach().cpu() for name, part in checkpoint.model.state_dict().items()}, precision)
+    state = {name: part.detach().cpu() for name, part in checkpoint.model.state_dict().items()}
+    weights = pack(state, precision, in_8_bits)
     facts = checkpoint.info.model_dump(mode="json")
     write_text(folder / CARD_FILE, model_card(facts, checkpoint.model))
     write_text(folder / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
@@ -98,20 +107,17 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             "Give a folder that unembed train wrote (for example RUN/best), or a hub id.",
         )
     try:
-        info = CheckpointInfo.model_validate(json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8")))
+        info = CheckpointInfo.model_validate(_read_config(folder / CONFIG_FILE))
     except (ValidationError, ValueError) as error:
         raise CheckpointError(
             f"{folder / CONFIG_FILE} is not the configuration of an unembed inverter of this version.",
             "Was it written by another program, or by another version of unembed? It must say format: unembed-1.",
         ) from error
     model = ConditionalMDLM(info.model, info.vocabulary)
+    weights = read_weights(folder)
     try:
-        model.load_state_dict(unpack(load_file(folder / WEIGHTS_FILE)))
+        model.load_state_dict(weights)
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"{folder / WEIGHTS_FILE} is truncated or not a safetensors file: {error}.", "Copy or download it again."
-        ) from error
     except RuntimeError as error:
         raise CheckpointError(
             f"The weights in {folder} do not belong to its {CONFIG_FILE}.", "Copy or download the whole folder again."
@@ -124,3 +130,32 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             "Copy or download the whole folder again.",
         )
     return Checkpoint(model.eval(), tokenizer, info)
+
+
+# Weights whose names have changed.
+_RENAMED = {"denoiser.places.bias.weight": "denoiser.positions.bias.weight"}
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of an inverter's folder, in float32 and by their names of today."""
+    path = folder / WEIGHTS_FILE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{folder} holds no inverter: it has no {WEIGHTS_FILE}.", "Name the folder of one, such as work/run/best."
+        )
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is truncated or not a safetensors file: {first_line(error)}.", "Copy or download it again."
+        ) from error
+    return {_RENAMED.get(name, name): weight for name, weight in unpack(stored).items()}
+
+
+def _read_config(path: Path) -> Any:
+    """Read a configuration; what earlier versions kept there about the training is left out."""
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(facts, dict):
+        facts, _ = move_old_keys(facts)
+        facts.pop("training", None)
+    return facts

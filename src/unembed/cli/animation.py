@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from unembed.canvas.marks import SubwordMarks
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -25,8 +27,6 @@ SHADES = ("red", "dark_orange", "yellow", "green_yellow", "green")
 """From the least to the most confident fifth."""
 # Each pass waits for this share of the time that is left: many passes take no longer than few.
 _WAITING_SHARE = 1 / 8
-# What tokenizers write for the space before a word.
-_WORD_MARKS = "Ġ▁"
 # Characters at most between one token's piece of a text and the next one's.
 _BETWEEN_PIECES = 3
 
@@ -56,6 +56,7 @@ class Painter:
     def __init__(self, tokenizer: "Tokenizer", vocabulary: "CanvasVocabulary") -> None:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
+        self.marks = SubwordMarks.of(tokenizer)
 
     def tokens(self, canvas: Sequence[int]) -> list[str | None]:
         """Name the tokens of a canvas; None where it is masked."""
@@ -92,7 +93,7 @@ class Painter:
         text = Text(self.tokenizer.decode(list(ids)))
         place = 0
         for token, style in zip(self.tokens(ids), styles, strict=True):
-            piece = (token or "").removeprefix("##").lstrip(_WORD_MARKS)
+            piece = self.marks.bare(token or "")
             start = text.plain.find(piece, place, place + len(piece) + _BETWEEN_PIECES)
             # Not found: part of a character, which has no place of its own.
             if piece and start >= 0:

@@ -1,4 +1,4 @@
-"""``unembed audit``: how much of its texts a store gives away, as a report. Joins connectors, inverter and report."""
+"""``unembed audit``: how much of its texts a vector database gives away, as a report."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName
-from unembed.cli.stores import StoreColumn, StoreUri
+from unembed.cli.sources import SourceColumn, SourceUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from unembed.inverter import Inverter
 
 EXPOSED = 3
-"""Exit code when more can be read than was allowed: something to fail a build by."""
-_NOTEBOOK = ".unfinished"
+"""Exit code when more texts are readable than the threshold allows, so that a build can fail."""
+_UNFINISHED = ".unfinished"
 _BATCH = 1024
+_SHOWN = ("readable", "token_f1", "exact_match")
 
 
 def audit(
-    uri: StoreUri,
+    uri: SourceUri,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/audit"),
-    size: Annotated[int, typer.Option(min=1, help="Vectors that are drawn from the store.")] = 300,
+    size: Annotated[int, typer.Option(min=1, help="How many vectors are drawn at random.")] = 300,
     everything: Annotated[bool, typer.Option("--all", help="All vectors instead of a sample.")] = False,
     guided: Annotated[
-        int, typer.Option(min=0, help="Of these, vectors that are also inverted with the encoder's help.")
+        int, typer.Option(min=0, help="How many of these are also inverted with the encoder's help.")
     ] = 20,
-    minutes: Annotated[float, typer.Option(min=0.0, help="Time for the guided ones.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Time for guided inversion.")] = 10.0,
     fail_over: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Exit with 3 when a greater share of the texts is readable.")
     ] = 0.1,
@@ -37,17 +38,17 @@ def audit(
     calibrate: Annotated[
         str | None,
         typer.Option(
-            help="Texts like those in the store, one a line, for the estimate where the store holds none.",
+            help="Texts like yours, one per line, for the estimate where the database holds no texts.",
             show_default="built-in sentences",
         ),
     ] = None,
-    column: StoreColumn = None,
+    column: SourceColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="The encoder that made the vectors: its name, or where it lies.",
-            show_default="what the store says, or what the vectors look like",
+            help="The encoder that made the vectors: its name or its folder.",
+            show_default="named by the database, or recognised by the vectors",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the intervals.")] = 0,
@@ -56,9 +57,9 @@ def audit(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
 ) -> None:
-    """Find out how much of its texts a store of vectors gives away; write a report to hand on.
+    """Find out how much of its texts a vector database gives away, and write a report.
 
-    The store is only read. Exit codes: 0 when it stays below --fail-over, 3 when not.
+    The database is only read. Exit codes: 0 when it stays below --fail-over, 3 when not.
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
@@ -76,14 +77,14 @@ def audit(
     known = None if calibrate is None else list(read_texts(calibrate))
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
 
-    from unembed.audit import Settings
+    from unembed.audit import AuditSettings
     from unembed.audit import audit as examine
     from unembed.audit.run import BUILT_IN
     from unembed.inverter import Inverter
     from unembed.report import to_json, write_report
 
     inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
-    settings = Settings(
+    settings = AuditSettings(
         size=None if everything else size,
         guided=guided,
         minutes=minutes,
@@ -92,66 +93,64 @@ def audit(
         resamples=bootstrap,
         show_text=show_text,
     )
-    with show_progress() as tell:
-        found = examine(
+    with show_progress() as on_progress:
+        result = examine(
             source,
             inverter,
             settings,
             encoder=_find_encoder(inverter, encoder, device),
-            notebook=output / _NOTEBOOK,
+            unfinished=output / _UNFINISHED,
             asked=encoder,
             calibration=known,
             calibration_name=BUILT_IN if calibrate is None else Path(calibrate).name,
-            command=_command(uri, source.name),
-            tell=tell,
+            command=_command(),
+            on_progress=on_progress,
         )
-        write_report(output, found)
+        write_report(output, result)
     if as_json:
-        show_json(to_json(found))
+        show_json(to_json(result))
     else:
-        _show(found)
+        _show(result)
     typer.echo(f"Report: {output / 'report.html'}", err=True)
-    if found.verdict.exposed:
+    if result.verdict.exposed:
         raise typer.Exit(EXPOSED)
 
 
-def _find_encoder(inverter: "Inverter", place: str | None, device: str) -> "Encoder | None":
-    """Load the encoder; if nobody asked for it, do without where it is not installed."""
+def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
+    """Load the encoder; do without one that the user did not name and that is not installed."""
     from unembed.cli.invert import load_encoder_for
     from unembed.errors import EncoderError, MissingExtraError
 
     try:
-        return load_encoder_for(inverter, place, device)
+        return load_encoder_for(inverter, location, device)
     except (EncoderError, MissingExtraError) as error:
-        if place is not None:
+        if location is not None:
             raise
-        typer.echo(f"The encoder is not at hand, so nothing is guided by it: {error.problem}", err=True)
+        typer.echo(f"The encoder is not at hand, so guided inversion is left out: {error.problem}", err=True)
         return None
 
 
-def _command(uri: str, name: str) -> str:
+def _command() -> str:
     """Return what was typed, without a password in it."""
-    typed = [name if word == uri else word for word in sys.argv[1:]]
-    return shlex.join(["unembed", *typed])
+    from unembed.connectors import mask_passwords
+
+    return shlex.join(["unembed", *map(mask_passwords, sys.argv[1:])])
 
 
-def _show(found: "Audit") -> None:
+def _show(result: "Audit") -> None:
     from unembed.cli.output import show_result
+    from unembed.measures import BY_NAME
 
-    rows = {
-        f"{mode.name}, {'measured' if mode.known else 'estimated'}": {
-            "n": mode.n,
-            **{
-                name: f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
-                for name in ("readable", "token_f1", "exact_match")
-                for figure in [mode.figures[name]]
-            },
-        }
-        for mode in found.modes
-    }
-    show_result(rows, title=f"{found.store.name}: {found.store.vectors:,} vectors", as_json=False)
-    verdict = found.verdict
+    rows = {}
+    for attack in result.attacks:
+        row: dict[str, object] = {"n": attack.n}
+        for name in _SHOWN:
+            figure, show = attack.figures[name], BY_NAME[name].show_plainly
+            row[name] = f"{show(figure.value)} ({show(figure.low)} to {show(figure.high)})"
+        rows[f"{attack.name}, {'measured' if attack.known else 'estimated'}"] = row
+    show_result(rows, title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
+    verdict = result.verdict
     typer.echo(
         f"{'Exposed' if verdict.exposed else 'Below the threshold'}: {verdict.readable.value:.1%} of the texts come "
-        f"back with at least half of their words ({verdict.mode}); the threshold is {verdict.threshold:.1%}."
+        f"back with at least half of their words ({verdict.attacker}); the threshold is {verdict.threshold:.1%}."
     )

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,14 @@ import typer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+
+class PrecisionName(StrEnum):
+    """What an encoder can be told to compute with."""
+
+    auto = "auto"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
 
 
 def embed(
@@ -42,6 +51,13 @@ def embed(
     batch_size: Annotated[int, typer.Option(min=1, help="Texts per forward pass.")] = 32,
     shard_lines: Annotated[int, typer.Option(min=1, help="Lines per shard: what a kill can cost at most.")] = 8192,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    precision: Annotated[
+        PrecisionName,
+        typer.Option(
+            help="What the encoder computes with. bfloat16 is about twice as fast on processors that have it; auto "
+            "takes it where it is and the vectors stay practically the same."
+        ),
+    ] = PrecisionName.float32,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Embed a prepared corpus with a real encoder; run it again to go on where it stopped.
@@ -53,7 +69,7 @@ def embed(
     from unembed.canvas import count_pieces, reduce_vocabulary, respelled_share
     from unembed.cli.output import show_result
     from unembed.corpus import read_texts
-    from unembed.encoders import is_endpoint, load_encoder, load_tokenizer
+    from unembed.encoders import is_endpoint, known_tokenizer, load_encoder, load_tokenizer
     from unembed.errors import CorpusError
     from unembed.progress import make_progress
     from unembed.store import Shard, embed_texts
@@ -80,8 +96,16 @@ def embed(
     chosen = load_tokenizer(tokenizer) if tokenizer else None
     if chosen and is_endpoint(encoder):
         _announce(sources.values(), chosen, canvas_length, batch_size, price, ask=not yes and sys.stdin.isatty())
-    model = load_encoder(encoder, prompt=prompt, revision=revision, device=device, task=task, truncate_dim=truncate_dim)
-    chosen, share = chosen or model.tokenizer, None
+    model = load_encoder(
+        encoder,
+        prompt=prompt,
+        revision=revision,
+        device=device,
+        task=task,
+        truncate_dim=truncate_dim,
+        precision=precision.value,
+    )
+    chosen, share = chosen or known_tokenizer(model), None
     if vocabulary:
         whole = chosen
         counts = count_pieces(read_texts(next(iter(sources.values()))), whole)
@@ -112,7 +136,8 @@ def embed(
             "vocabulary": manifest.vocabulary_size,
             "lost tokens": round(manifest.lost_share, 6),
         } | ({} if share is None else {"respelled tokens": round(share, 6)})
-    show_result(result, title=f"Embedded with {model.description.name}", as_json=as_json)
+    described = model.description
+    show_result(result, title=f"Embedded with {described.name} in {described.precision}", as_json=as_json)
 
 
 def _announce(

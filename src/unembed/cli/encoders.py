@@ -14,16 +14,22 @@ def encoders(
     """
     from unembed.cli.output import show_json
     from unembed.encoders import CATALOGUE
+    from unembed.plugins import ENCODERS, plugin_names
+
+    plugins = plugin_names(ENCODERS)
 
     if as_json:
         keys = ("dim", "pooling", "tokenizer", "licence", "installed", "install")
-        show_json({name: {key: getattr(known, key) for key in keys} for name, known in CATALOGUE.items()})
+        listed = {name: {key: getattr(known, key) for key in keys} for name, known in CATALOGUE.items()}
+        show_json(listed | {name: {"installed": True, "plugin": True} for name in plugins})
         return
     for name, known in CATALOGUE.items():
         typer.echo(f"{name}  ({'installed' if known.installed else 'not installed'})")
         typer.echo(f"    {known.dim} numbers; pooling: {known.pooling}; {known.tokenizer}; licence: {known.licence}")
         if not known.installed:
             typer.echo(f"    {known.install}")
+    for name in plugins:
+        typer.echo(f"{name}  (plugin)")
     typer.echo(
         "Also any sentence-transformers model, by hub id (organisation/model) or folder, and any OpenAI-compatible\n"
         "endpoint (https://host/v1#model). docs/encoders.md says how to add one."

@@ -13,7 +13,7 @@ from unembed.cli.invert import EngineName
 if TYPE_CHECKING:
     from unembed.evaluation import Subject
     from unembed.evaluation.section import Section
-    from unembed.progress import Tell
+    from unembed.progress import OnProgress
     from unembed.store import Store
 
 
@@ -62,7 +62,8 @@ def evaluate(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Where the inverters' encoder lies: a folder or a hub id.",
+            help="The inverters' encoder: a folder, a hub id or an address. Texts are sent to an address only if you "
+            "give it here.",
             show_default="the one that each inverter names",
         ),
     ] = None,
@@ -94,21 +95,21 @@ def evaluate(
         raise from_os_error(error, f"making the folder {output}") from error
     sources = {name: list(read_texts(source)) for name, source in zip(short_names(texts), texts, strict=True)}
 
-    from unembed.evaluation import Settings, load_language_model, to_json, write_report
+    from unembed.evaluation import EvaluationSettings, load_language_model, to_json, write_report
     from unembed.evaluation import evaluate as measure
     from unembed.evaluation.texts import PROTOCOLS
 
     subjects = _load(model, short_names(model, parts=2), encoder, engine, device)
-    settings = Settings(
+    settings = EvaluationSettings(
         strategies=strategies,
-        protocols=tuple(one for one in PROTOCOLS if protocol in (one, ProtocolName.both)),
+        protocols=tuple(name for name in PROTOCOLS if protocol in (name, ProtocolName.both)),
         limit=limit,
         guided_limit=guided_limit,
         rounds=GuidedConfig().rounds if rounds is None else rounds,
         seed=seed,
         resamples=bootstrap,
     )
-    with show_progress() as tell:
+    with show_progress() as on_progress:
         report, timing = measure(
             subjects,
             sources,
@@ -116,7 +117,7 @@ def evaluate(
             store=_open_store(store) if store else None,
             milestones=_load_milestones(run, subjects[0], device) if run else (),
             language_model=load_language_model(),
-            tell=tell,
+            on_progress=on_progress,
         )
         inputs = {"texts": texts, "models": model, "store": store and str(store), "run": run and str(run)}
         write_report(output, report, timing, run=run, inputs=inputs)
@@ -129,24 +130,24 @@ def evaluate(
     typer.echo(f"Report: {output / 'report.md'}", err=True)
 
 
-def short_names(places: Sequence[str], *, parts: int = 1) -> list[str]:
+def short_names(paths: Sequence[str], *, parts: int = 1) -> list[str]:
     """Return the ends of some paths, of ``parts`` parts or as many more as tell them apart."""
-    split = [Path(place).parts for place in places]
+    split = [Path(path).parts for path in paths]
     while len({part[-parts:] for part in split}) < len(set(split)):
         parts += 1
     return ["/".join(part[-parts:]).lstrip("/") for part in split]
 
 
 def _load(
-    places: Sequence[str], names: Sequence[str], encoder: str | None, engine: EngineName, device: str
+    folders: Sequence[str], names: Sequence[str], encoder: str | None, engine: EngineName, device: str
 ) -> "list[Subject]":
     from unembed.cli.invert import load_encoder_for
     from unembed.evaluation import Subject
     from unembed.inverter import Inverter
 
     subjects = []
-    for place, name in zip(places, names, strict=True):
-        inverter = Inverter.from_pretrained(place, device=device, engine=engine.value)
+    for folder, name in zip(folders, names, strict=True):
+        inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
         subjects.append(Subject(name, inverter, load_encoder_for(inverter, encoder, device)))
     return subjects
 
@@ -160,19 +161,22 @@ def _load_milestones(run: Path, first: "Subject", device: str) -> "list[Subject]
         raise ConfigError(f"There is no run in {run}.", "Give the training.output of a recipe that was trained.")
     folders = sorted(run.glob("milestone-*"))
     return [
-        Subject(one.name, Inverter.from_pretrained(one, device=device), first.encoder)  # kept by training: torch only
-        for one in folders
+        Subject(folder.name, Inverter.from_pretrained(folder, device=device), first.encoder)  # as trained: torch only
+        for folder in folders
     ]
 
 
 def _summary(section: "Section") -> dict[str, dict[str, Any]]:
     """Return the table of strategies, as much of it as fits a terminal."""
+    from unembed.measures import MEASURES
+
     table = section.table("strategies")
-    measures = ("token_accuracy", "token_f1", "exact_match", "cosine")
+    shown = [measure for measure in MEASURES if measure.everyday]
     return {
-        f"{row.name}, {row.mode}": {"n": row.n} | {name: f"{row.figures[name].value:.3f}" for name in measures}
+        f"{row.name}, {row.mode}": {"n": row.n}
+        | {measure.name: measure.show_plainly(row.figures[measure.name].value) for measure in shown}
         for row in (table.rows if table else [])
-        if row.figures.keys() >= {*measures}
+        if row.figures.keys() >= {measure.name for measure in shown}
     }
 
 
@@ -183,15 +187,15 @@ def _open_store(folder: Path) -> "Store":
 
 
 @contextmanager
-def show_progress() -> "Iterator[Tell]":
-    """Yield what shows progress: a bar that begins anew with each thing done, or a line each where no one watches."""
+def show_progress() -> "Iterator[OnProgress]":
+    """Yield what shows progress: a bar that starts again with each stage, or a line per stage where nobody watches."""
     from unembed.progress import make_progress
 
     with make_progress() as progress:
         task = progress.add_task("Loading", total=None)
         current = ""
 
-        def tell(label: str, done: int, total: int) -> None:
+        def on_progress(label: str, done: int, total: int) -> None:
             nonlocal current
             if label != current:
                 current = label
@@ -200,4 +204,4 @@ def show_progress() -> "Iterator[Tell]":
                     typer.echo(label, err=True)
             progress.advance(task, done)
 
-        yield tell
+        yield on_progress

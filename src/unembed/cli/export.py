@@ -11,7 +11,7 @@ class Precision(StrEnum):
     """What the numbers of a graph are."""
 
     int8 = "int8"
-    fp32 = "fp32"
+    float32 = "float32"
 
 
 def export(
@@ -20,7 +20,7 @@ def export(
     ],
     model: Annotated[str, typer.Argument(help="An inverter: a folder or a hub id.")] = "default",
     precision: Annotated[
-        Precision, typer.Option(help="int8 is small and fast, fp32 gives what torch gives.")
+        Precision, typer.Option(help="int8 is small and fast, float32 gives what torch gives.")
     ] = Precision.int8,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

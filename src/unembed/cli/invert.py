@@ -67,13 +67,14 @@ def invert(
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors.")] = None,
     column: Annotated[
         str | None,
-        typer.Option(help="The array, column or field that holds the vectors.", show_default="the one that can"),
+        typer.Option(help="The array, column or field that holds the vectors.", show_default="detected automatically"),
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Where the inverter's encoder lies, for round trips and --guided: a folder or a hub id.",
-            show_default="the one that the inverter names",
+            help="The inverter's encoder, for round trips and --guided: a folder, a hub id or an address. Texts are "
+            "sent to an address only if you give it here.",
+            show_default="the encoder that the inverter names",
         ),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
@@ -194,12 +195,12 @@ def _open(source: list[str], column: str | None, limit: int | None, batch_rows: 
 
 
 def _is_file(name: str) -> bool:
-    from unembed.connectors import is_store_uri, is_vector_file
+    from unembed.connectors import is_vector_file, is_vector_uri
 
     path = Path(name)
     try:
         return (
-            is_store_uri(name)
+            is_vector_uri(name)
             or is_vector_file(path)
             or (bool(path.suffix) and path.is_file())
             or ("/" in name and path.exists())
@@ -219,28 +220,15 @@ def _stdin() -> Iterator[str]:
         ) from error
 
 
-def load_encoder_for(inverter: "Inverter", place: str | None, device: str) -> "Encoder":
-    """Load the encoder whose vectors an inverter reads, from ``place`` if it lies elsewhere than its name says."""
-    from unembed.encoders import load_encoder
-
-    described = inverter.info.encoder
-    on_hub = place is None and "/" in described.name
-    encoder = load_encoder(
-        place or described.name,
-        prompt=described.prompt,
-        truncate_dim=described.truncate_dim,
-        task=described.task,
-        revision=described.revision if on_hub else None,
-        device=device,
-    )
-    inverter.check_encoder(encoder)
-    return encoder
+def load_encoder_for(inverter: "Inverter", location: str | None, device: str) -> "Encoder":
+    """Load the encoder whose vectors an inverter reads, from ``location`` if the user gives one."""
+    return inverter.load_encoder(location, device=device)
 
 
 def _checked(length: int | None, inverter: "Inverter") -> int | None:
     from unembed.errors import ConfigError
 
-    longest = inverter.info.model.canvas_length or 0
+    longest = inverter.info.model.canvas_length
     if length is not None and length > longest:
         raise ConfigError(f"--length {length} is more than the {longest} tokens of this inverter.", "Give less.")
     return length
@@ -298,9 +286,9 @@ def _outcome(result: "Result", text: "Text") -> "list[Row]":
         note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
     rows = [("recovered", Text.assemble(text, f"  ({note})"))]
     if measures:
-        exact = "exact" if measures["exact_match"] else "not exact"
-        scores = f"token accuracy {measures['token_accuracy']:.0%}, token F1 {measures['token_f1']:.0%}"
-        rows.append(("compared", Text(f"{scores}, {exact}, cosine {measures['cosine']:.3f}")))
+        from unembed.measures import BY_NAME
+
+        rows.append(("compared", Text(", ".join(BY_NAME[name].say(value) for name, value in measures.items()))))
     return rows
 
 
@@ -313,7 +301,7 @@ def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None
         heading = _heading(single.trips[0]) if single.trips else [("vector", Text(str(row)))]
         with Animation(console, job.painter, heading) as animation:
             for result in job.run([single], animation.show):
-                text = job.painter.canvas(result.ids, result.inversion.confidences)
+                text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
 
 

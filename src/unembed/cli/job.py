@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unembed.canvas import RoundTrip, fit_text
+from unembed.canvas import RoundTrip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +37,6 @@ class Result:
 
     row: int
     inversion: "Inversion"
-    ids: list[int]
-    """The recovered text's tokens."""
     trip: RoundTrip | None
     measures: dict[str, float]
     """How the recovered text compares with the one that was embedded, if one was."""
@@ -61,16 +59,14 @@ class Job:
     def embed(self, texts: list[str]) -> Iterator[Batch]:
         """Make vectors of texts, of which more than a canvas holds is cut off."""
         assert self.encoder is not None
-        longest = self.inverter.info.model.canvas_length or 0
-        trips = [fit_text(text, self.inverter.tokenizer, longest) for text in texts]
-        yield Batch(self.encoder.encode([trip.embedded for trip in trips]), trips)
+        trips, vectors = self.inverter.round_trip(texts, self.encoder)
+        yield Batch(vectors, trips)
 
     def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
         """Invert batches; each result comes as soon as it and those before it are there."""
         start = 0
         for batch in batches:
             found: dict[int, Inversion] = {}
-            tokens: dict[int, list[int]] = {}
             traces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
             row = 0
             for step in self.inverter.decode(
@@ -86,31 +82,20 @@ class Job:
                     for place, number in enumerate(step.rows.tolist()):
                         traces[number].append(_describe(step, place, self.painter))
                 found |= self.inverter.read(step, self.options)
-                for place in step.final.nonzero()[:, 0].tolist():
-                    ids = self.inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-                    tokens[int(step.rows[place])] = ids
                 while row in found:
                     trip = batch.trips[row] if batch.trips else None
-                    inversion, ids = found.pop(row), tokens.pop(row)
-                    measures = self._compare(inversion.text, ids, trip, batch.vectors[row]) if trip else {}
-                    yield Result(start + row, inversion, ids, trip, measures, traces.pop(row, []))
+                    inversion = found.pop(row)
+                    measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
+                    yield Result(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
             start += len(batch.vectors)
 
-    def _compare(self, text: str, ids: list[int], trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
-        import numpy as np
-
-        from unembed.measures import exact_match, token_accuracy, token_f1
+    def _compare(self, inversion: "Inversion", trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
+        from unembed.measures import Forms, compare_one
 
         assert self.encoder is not None
-        again = self.encoder.encode([text])[0]
-        norms = np.linalg.norm(again) * np.linalg.norm(vector)
-        return {
-            "token_accuracy": token_accuracy(ids, trip.ids),
-            "token_f1": token_f1(ids, trip.ids),
-            "exact_match": exact_match(ids, trip.ids),
-            "cosine": float(again @ vector / max(norms, 1e-12)),
-        }
+        recovered = Forms([inversion.ids], [inversion.text], self.encoder.encode([inversion.text]))
+        return compare_one(recovered, Forms([trip.ids], [trip.embedded], vector[None]))
 
 
 def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:

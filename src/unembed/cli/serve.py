@@ -32,6 +32,14 @@ def serve(
             show_default="the one that comes with unembed",
         ),
     ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where an inverter's encoder is, LOCATION or NAME=LOCATION: a folder, a hub id or an address. Texts "
+            "are sent to an address only if you give it here.",
+            show_default="the encoder that the inverter names",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 for any that is free.")] = 8080,
     public: Annotated[bool, typer.Option("--public", help="Allow an address that other machines can reach.")] = False,
@@ -85,8 +93,10 @@ def serve(
         allowed_origins=tuple(_origin(origin) for origin in allow_origin or []),
         **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
     )
+    served = [_name_and_location(named) for named in model or [DEFAULT]]
+    encoders = _encoder_locations(encoder or [], [name for name, _ in served])
     listening = _listen(host, port)
-    models = [_load(named, engine, device) for named in model or [DEFAULT]]
+    models = [_load(name, location, encoders.get(name), engine, device) for name, location in served]
     if public and settings.api_key is None:
         typer.echo(f"Anyone who can reach {host} can use this server: no key is set ({_KEY_VARIABLE}).", err=True)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
@@ -114,18 +124,36 @@ def serve(
         server.run(sockets=[listening])
 
 
-def _load(named: str, engine: EngineName, device: str) -> "ServedModel":
+def _name_and_location(named: str) -> tuple[str, str]:
+    """Read ``NAME=LOCATION``; a location alone is named after its last part."""
+    name, equals, location = named.partition("=")
+    return (name, location) if equals else (Path(named).name or named, named)
+
+
+def _encoder_locations(given: list[str], models: list[str]) -> dict[str, str]:
+    """Return where the encoders of models are, by the models' names; without a name, the first model's is meant."""
+    locations = {}
+    for word in given:
+        name, _, location = word.partition("=")
+        if name in models:
+            locations[name] = location
+        else:  # an address may have a = of its own
+            locations[models[0]] = word
+    return locations
+
+
+def _load(name: str, location: str, encoder: str | None, engine: EngineName, device: str) -> "ServedModel":
     """Load an inverter and, if it can be had, its encoder."""
     from unembed.errors import UnembedError
     from unembed.inverter import Inverter
     from unembed.server import ServedModel
 
-    given, equals, place = named.partition("=")
-    name, place = (given, place) if equals else (Path(named).name or named, named)
-    inverter = Inverter.from_pretrained(place, device=device, engine=engine.value)
+    inverter = Inverter.from_pretrained(location, device=device, engine=engine.value)
     try:
-        return ServedModel(name, inverter, load_encoder_for(inverter, None, device))
+        return ServedModel(name, inverter, load_encoder_for(inverter, encoder, device))
     except UnembedError as error:
+        if encoder is not None:
+            raise
         typer.echo(f"{name}: vectors only, no texts and no guided decoding. {error.problem}", err=True)
         return ServedModel(name, inverter)
 

@@ -53,7 +53,7 @@ def train(
     silent = os.environ.get("RANK", "0") != "0"
     with make_training_progress(disable=silent) as progress:
         task = progress.add_task("Reading the store", total=None, figures="")
-        outcome = run(
+        result = run(
             recipe,
             resume=resume,
             max_minutes=max_minutes,
@@ -64,10 +64,10 @@ def train(
         return
     folder = recipe.training.output
     if as_json:
-        show_json({"step": outcome.step, "ended": outcome.reason, "output": str(folder), "metrics": outcome.metrics})
+        show_json({"step": result.step, "ended": result.reason, "output": str(folder), "metrics": result.metrics})
         return
-    rows = {name: {"validation": value} for name, value in outcome.metrics.items()}
-    show_result(rows, title=f"Step {outcome.step:,}, {_REASONS[outcome.reason]}", as_json=False)
+    rows = {name: {"validation": value} for name, value in result.metrics.items()}
+    show_result(rows, title=f"Step {result.step:,}, {_REASONS[result.reason]}", as_json=False)
     kept = "best" if (folder / "best").is_dir() else "latest"
     typer.echo(f"Inverter: {folder / kept}   curves: {folder / 'curves.png'}", err=True)
 

@@ -1,36 +1,36 @@
-"""``unembed words``: the words that each vector of a store gives away. Knows how they are shown."""
+"""``unembed words``: the words that each vector gives away. Knows how they are shown."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from unembed.cli.stores import StoreColumn, StoreUri
+from unembed.cli.sources import SourceColumn, SourceUri
 
 _BATCH = 4096
 _MOST_COMMON = 50
 
 
 def words(
-    uri: StoreUri,
+    uri: SourceUri,
     find: Annotated[
         list[str] | None,
-        typer.Option(help="Only vectors that give this word away. May be given several times: any of them."),
+        typer.Option(help="Only vectors that give this word away. If given several times: any of these words."),
     ] = None,
     count: Annotated[
         bool, typer.Option("--count", help="How many vectors give each word away, instead of the vectors themselves.")
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
-        int, typer.Option(min=1, help="Look for so many words, the most frequent ones. More take longer.")
+        int, typer.Option(min=1, help="How many words are looked for, the most frequent ones. More take longer.")
     ] = 5120,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
-    column: StoreColumn = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors, the first ones.")] = None,
+    column: SourceColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
-    """Name the words that the vectors of a store give away: a first look, without their order.
+    """Name the words that vectors give away: a first look, without their order.
 
     Example: unembed words chroma:./db#notes --find invoice
     """
@@ -44,6 +44,7 @@ def words(
     from unembed.errors import VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
+    from unembed.text import printable
 
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
@@ -54,24 +55,24 @@ def words(
     with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:
         task = progress.add_task("Reading", total=source.rows)
         for batch in source.usable(skipped):
-            found = reader.read(batch.vectors)
-            counts += found.counts()
+            named = reader.read(batch.vectors)
+            counts += named.counts()
             seen += len(batch)
             progress.advance(task, len(batch))
-            kept = found.holding(reader.places.values()) if find else np.ones(len(batch), dtype=bool)
+            kept = named.holding(reader.wanted.values()) if find else np.ones(len(batch), dtype=bool)
             shown += int(kept.sum())
             if count:
                 continue
-            rows = [(batch.ids[row], found.names_of(row)) for row in np.flatnonzero(kept).tolist()]
+            rows = [(batch.ids[row], named.names_of(row)) for row in np.flatnonzero(kept).tolist()]
             if as_json:
-                write_json_lines({"id": name, "words": said} for name, said in rows)
+                write_json_lines({"id": vector_id, "words": words} for vector_id, words in rows)
             else:
-                write_lines(f"{name}\t{' '.join(said)}" for name, said in rows)
+                write_lines(f"{printable(str(vector_id))}\t{' '.join(words)}" for vector_id, words in rows)
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
-    places = list(reader.places.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()
+    shown_words = list(reader.wanted.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()
     if count:
-        table = [(reader.words[place], int(counts[place])) for place in places]
+        table = [(reader.words[index], int(counts[index])) for index in shown_words]
         if as_json:
             write_json_lines({"word": word, "vectors": number, "of": seen} for word, number in table)
         else:

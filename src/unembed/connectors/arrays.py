@@ -8,11 +8,12 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from unembed.connectors.source import Batch, Keeping, VectorSource, unchanged
+from unembed.connectors.source import StorageInfo, VectorBatch, VectorSource, unchanged
 from unembed.errors import VectorError, did_you_mean, first_line
 
 _REMEDY = "Give a .npy file of shape (n, d), written by numpy.save."
-_DAMAGE = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile)
+# RuntimeError: an archive with a password, or packed in a way that Python does not know.
+_DAMAGE = (OSError, ValueError, EOFError, RuntimeError, OverflowError, MemoryError, zlib.error, zipfile.BadZipFile)
 
 
 class _Header(NamedTuple):
@@ -24,7 +25,7 @@ class _Header(NamedTuple):
 def read_npy(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     """Read a ``.npy`` file of shape (n, d), or (d,) for a single vector, through a memory map."""
     if column is not None:
-        raise VectorError(f"{path} is one array: it has no columns.", "Leave out --column.")
+        raise VectorError(f"{path} is one array: it has no columns.", "Leave out `column`.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except _DAMAGE as error:
@@ -55,14 +56,14 @@ def read_npz(path: Path, column: str | None, batch_rows: int) -> VectorSource:
 
 
 def _source(path: Path, rows: int, dtype: np.dtype, parts: Iterator[np.ndarray]) -> VectorSource:
-    def records() -> Iterator[Batch]:
+    def records() -> Iterator[VectorBatch]:
         start = 0
         for part in parts:
-            yield Batch(range(start, start + len(part)), part)
+            yield VectorBatch(range(start, start + len(part)), part)
             start += len(part)
 
-    kept = Keeping("NumPy file", precision=str(dtype))
-    return VectorSource(str(path), rows, unchanged([path], str(path), records()), keeping=kept)
+    storage = StorageInfo("NumPy file", precision=str(dtype))
+    return VectorSource(str(path), rows, unchanged([path], str(path), records()), storage=storage)
 
 
 def _unpack(path: Path, name: str, header: _Header, rows: int, batch_rows: int) -> Iterator[np.ndarray]:
@@ -97,12 +98,12 @@ def _read_header(file: IO[bytes]) -> _Header:
 def _choose(headers: dict[str, _Header], column: str | None, path: Path) -> str:
     tables = [name for name, header in headers.items() if len(header.shape) == 2]
     if column is not None and column not in headers:
-        raise VectorError(f"{path} has no array '{column}'.", f"With --column, {did_you_mean(column, headers)}")
+        raise VectorError(f"{path} has no array '{column}'.", f"In `column`, {did_you_mean(column, headers)}")
     if column is None and len(tables) != 1:
         shapes = ", ".join(f"{name} {header.shape}" for name, header in headers.items()) or "none"
         raise VectorError(
             f"{path} has {len(tables) or 'no'} arrays of shape (n, d). Its arrays: {shapes}.",
-            "Choose one with --column NAME.",
+            "Choose one: `column=NAME`.",
         )
     return column or tables[0]
 

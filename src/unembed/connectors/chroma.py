@@ -1,4 +1,4 @@
-"""Vectors of a Chroma folder. Chroma itself writes to whatever it opens, so it is given a copy and never the store."""
+"""Vectors of a Chroma folder. Chroma writes to whatever it opens, so it is given a copy and never the original."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unembed.connectors.source import Batch, Keeping, VectorSource, choose_part, fingerprint
+from unembed.connectors.source import DAMAGED, StorageInfo, VectorBatch, VectorSource, choose_part, fingerprint
 from unembed.errors import VectorError, first_line, require_extra
 
 DATABASE = "chroma.sqlite3"
@@ -31,24 +31,24 @@ class _Collection:
     metadata: dict[str, Any]
 
 
-def read_chroma(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_chroma(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     """Open a collection of a persistent Chroma folder.
 
     The database and the collection's index are copied to the temporary folder first, as much as this collection takes;
     Chroma loads the index into memory, as it always does.
     """
     require_extra("chroma", "chromadb")
-    folder = Path(place)
-    where = f"chroma:{place}"
+    folder = Path(location)
+    where = f"chroma:{location}"
     if column is not None:
-        raise VectorError("A Chroma collection has one vector per row.", "Leave out --column.")
+        raise VectorError("A Chroma collection has one vector per row.", "Leave out `column`.")
     if not (folder / DATABASE).is_file():
-        raise VectorError(f"There is no Chroma store in {place}: it has no {DATABASE}.", "Check the path.")
+        raise VectorError(f"There is no Chroma database in {location}: it has no {DATABASE}.", "Check the path.")
     copy = tempfile.TemporaryDirectory(prefix="unembed-chroma-", ignore_cleanup_errors=True)
     collection = _copy(folder, Path(copy.name), part, where)
     name = f"{where}#{collection.name}"
     return VectorSource(
-        name, collection.rows, _read(copy, collection, name, batch_rows), unit="id", keeping=_keeping(collection)
+        name, collection.rows, _read(copy, collection, name, batch_rows), unit="id", storage=_storage_info(collection)
     )
 
 
@@ -69,10 +69,10 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
                 f"{where} cannot be copied to {copy.parent}: {first_line(error)}.",
                 "Chroma writes to what it opens, so a copy is read. Make room there, or set TMPDIR to another folder.",
             ) from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError) as error:  # also of settings that are no JSON object
             if fingerprint([folder]) == before:
                 raise VectorError(
-                    f"{where} cannot be read: {first_line(error)}.", f"Is {DATABASE} whole? Restore it from a backup."
+                    f"{where} cannot be read: {first_line(error)}.", f"{DATABASE} is damaged: restore it from a backup."
                 ) from error
             continue
         if fingerprint([folder]) == before:
@@ -104,10 +104,12 @@ def _describe(database: Path, part: str | None, where: str) -> _Collection:
         )
     finally:
         connection.close()
-    return _Collection(name, rows, [one for one, scope in segments if scope == "VECTOR"], settings, dict(metadata))
+    return _Collection(
+        name, rows, [segment for segment, scope in segments if scope == "VECTOR"], settings, dict(metadata)
+    )
 
 
-def _keeping(collection: _Collection) -> Keeping:
+def _storage_info(collection: _Collection) -> StorageInfo:
     settings = collection.settings
     # Since version 1.3 a schema holds what a flat configuration held before.
     index = settings.get("keys", {}).get("#embedding", {}).get("float_list", {}).get("vector_index", {})
@@ -116,7 +118,7 @@ def _keeping(collection: _Collection) -> Keeping:
     name, options = function.get("name"), function.get("config") or {}
     encoder = _DEFAULT_ENCODER if name == "default" else options.get("model_name") or options.get("model") or name
     distance = config.get("space") or (config.get("hnsw") or {}).get("space") or collection.metadata.get("hnsw:space")
-    return Keeping(
+    return StorageInfo(
         "Chroma collection",
         precision="float32",
         distance=distance or "l2",
@@ -127,7 +129,7 @@ def _keeping(collection: _Collection) -> Keeping:
 
 def _read(
     copy: "tempfile.TemporaryDirectory[str]", collection: _Collection, name: str, batch_rows: int
-) -> Iterator[Batch]:
+) -> Iterator[VectorBatch]:
     import chromadb
 
     with copy as folder:
@@ -135,15 +137,15 @@ def _read(
         try:
             client = chromadb.PersistentClient(folder, settings=settings)
         except Exception as error:  # whatever its native part makes of a damaged file
-            raise VectorError(f"Chroma cannot open {name}: {first_line(error)}.", "Is the store whole?") from error
+            raise VectorError(f"Chroma cannot open {name}: {first_line(error)}.", DAMAGED) from error
         try:
             # Without the embedding function: it may want a key or a download, and nothing is embedded here.
             chosen = client.get_collection(collection.name, embedding_function=None)
             for ids in _ids(Path(folder) / DATABASE, collection, batch_rows):
-                found = chosen.get(ids=ids, include=["embeddings", "documents"])  # type: ignore[list-item]
-                yield Batch(found["ids"], np.asarray(found["embeddings"]), found["documents"])
+                rows = chosen.get(ids=ids, include=["embeddings", "documents"])  # type: ignore[list-item]
+                yield VectorBatch(rows["ids"], np.asarray(rows["embeddings"]), rows["documents"])
         except chromadb.errors.ChromaError as error:
-            raise VectorError(f"Chroma cannot read {name}: {first_line(error)}.", "Is the store whole?") from error
+            raise VectorError(f"Chroma cannot read {name}: {first_line(error)}.", DAMAGED) from error
         finally:
             client.close()
 
@@ -157,8 +159,8 @@ def _ids(database: Path, collection: _Collection, batch_rows: int) -> Iterator[l
     )
     try:
         last = -1
-        while found := connection.execute(query, (collection.name, last, batch_rows)).fetchall():
-            last = found[-1][0]
-            yield [one for _, one in found]
+        while rows := connection.execute(query, (collection.name, last, batch_rows)).fetchall():
+            last = rows[-1][0]
+            yield [identifier for _, identifier in rows]
     finally:
         connection.close()

@@ -6,33 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from unembed.connectors.source import Batch, Keeping, VectorSource, unchanged
+from unembed.connectors.source import StorageInfo, VectorBatch, VectorSource, unchanged
 from unembed.errors import VectorError, require_extra
 
 
-def read_faiss(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_faiss(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     """Open an index that ``faiss.write_index`` wrote; its lists are mapped into memory where FAISS can."""
     require_extra("faiss", "faiss")
     import faiss
 
-    path = Path(place)
+    path = Path(location)
     if part is not None or column is not None:
-        raise VectorError(f"{place} is one index: it has no parts.", "Leave out #... and --column.")
+        raise VectorError(f"{location} is one index: it has no parts.", "Leave out what follows #, and `column`.")
     if not path.is_file():
-        raise VectorError(f"There is no file {place}.", "Check the path.")
+        raise VectorError(f"There is no file {location}.", "Check the path.")
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1] if str(error) else "unknown"
         raise VectorError(
-            f"{place} cannot be read as a FAISS index: {reason}", "Give a file that faiss.write_index wrote."
+            f"{location} cannot be read as a FAISS index: {reason}", "Give a file that faiss.write_index wrote."
         ) from error
-    name = f"faiss:{place}"
+    name = f"faiss:{location}"
     records = unchanged([path], name, _read(index, name, batch_rows))
-    return VectorSource(name, index.ntotal, records, keeping=_keeping(index))
+    return VectorSource(name, index.ntotal, records, storage=_storage_info(index))
 
 
-def _read(index: Any, name: str, batch_rows: int) -> Iterator[Batch]:
+def _read(index: Any, name: str, batch_rows: int) -> Iterator[VectorBatch]:
     import faiss
 
     names: np.ndarray | None = None
@@ -45,7 +45,7 @@ def _read(index: Any, name: str, batch_rows: int) -> Iterator[Batch]:
             for start in range(0, len(ids), batch_rows):
                 chosen = ids[start : start + batch_rows]
                 shown = chosen if names is None else names[chosen]
-                yield Batch(shown.tolist(), vectors[start : start + batch_rows])
+                yield VectorBatch(shown.tolist(), vectors[start : start + batch_rows])
     except RuntimeError as error:
         raise VectorError(
             f"{name} does not give its vectors back: {type(inner).__name__} has no reconstruction.",
@@ -71,12 +71,12 @@ def _lists(index: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         ids = faiss.rev_swig_ptr(pointer, size).copy()
         index.invlists.release_ids(number, pointer)
         vectors = np.empty((size, index.d), dtype=np.float32)
-        for place in range(size):
-            index.reconstruct_from_offset(number, place, faiss.swig_ptr(vectors[place]))
+        for offset in range(size):
+            index.reconstruct_from_offset(number, offset, faiss.swig_ptr(vectors[offset]))
         yield ids, vectors
 
 
-def _keeping(index: Any) -> Keeping:
+def _storage_info(index: Any) -> StorageInfo:
     import faiss
 
     kinds = [type(index).__name__]
@@ -92,4 +92,6 @@ def _keeping(index: Any) -> Keeping:
     elif "Flat" not in kinds[-1]:
         quantised = kinds[-1]
     precision = "float32" if quantised is None else "as quantised"
-    return Keeping(f"FAISS index ({' of '.join(kinds)})", precision=precision, quantised=quantised, distance=distance)
+    return StorageInfo(
+        f"FAISS index ({' of '.join(kinds)})", precision=precision, quantised=quantised, distance=distance
+    )

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from unembed.connectors.arrays import read_npy, read_npz
-from unembed.connectors.lines import read_vector_lines
+from unembed.connectors.lines import read_file_lines, read_vector_lines
 from unembed.connectors.source import VectorSource, unchanged
 from unembed.connectors.tables import read_csv, read_parquet, read_tsv
-from unembed.corpus.lines import extension, read_lines
+from unembed.corpus.lines import extension
 from unembed.errors import VectorError, from_os_error
 
 
@@ -46,7 +46,7 @@ def is_vector_file(name: str | Path) -> bool:
 
 
 def _read_jsonl(path: Path, column: str | None, batch_rows: int) -> VectorSource:
-    source = read_vector_lines(read_lines(path), name=str(path), column=column, batch_rows=batch_rows)
+    source = read_vector_lines(read_file_lines(path), name=str(path), column=column, batch_rows=batch_rows)
     return replace(source, records=unchanged([path], str(path), source.records))
 
 

@@ -5,23 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unembed.connectors.source import Batch, Keeping, VectorSource, choose_column, choose_part
+from unembed.connectors.source import DAMAGED, StorageInfo, VectorBatch, VectorSource, choose_column, choose_part
 from unembed.connectors.tables import is_list_of_numbers, read_arrow, text_column
 from unembed.errors import VectorError, first_line, require_extra
 
 _SUFFIX = ".lance"
 
 
-def read_lancedb(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_lancedb(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     """Open a table of a LanceDB folder."""
     require_extra("lancedb", "lancedb")
     import lancedb
 
-    folder, where = Path(place), f"lancedb:{place}"
+    folder, where = Path(location), f"lancedb:{location}"
     # Looked for here: connecting to a folder that is not there would make it.
     tables = [path.name.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}")]
     if not tables:
-        raise VectorError(f"There is no LanceDB store in {place}: it has no table.", "Check the path.")
+        raise VectorError(f"There is no LanceDB database in {location}: it has no table.", "Check the path.")
     name = choose_part(part, tables, "table", where)
     where = f"{where}#{name}"
     try:
@@ -29,21 +29,21 @@ def read_lancedb(place: str, part: str | None, column: str | None, batch_rows: i
         schema, rows = table.schema, table.count_rows()
         table.checkout(table.version)
     except Exception as error:  # of its native part, of no common class
-        raise VectorError(f"{where} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+        raise VectorError(f"{where} cannot be read: {first_line(error)}.", DAMAGED) from error
     chosen = choose_column(
         [field.name for field in schema if is_list_of_numbers(field.type)], column, schema.names, where
     )
     encoder = _encoder(schema.metadata or {}, chosen)
-    kept = Keeping(
+    storage = StorageInfo(
         "LanceDB table",
         precision=str(schema.field(chosen).type.value_type),
         encoder=encoder,
         encoder_said_by="the table's embedding function" if encoder else "",
     )
-    return VectorSource(where, rows, _read(table, schema, chosen, where, batch_rows), keeping=kept)
+    return VectorSource(where, rows, _read(table, schema, chosen, where, batch_rows), storage=storage)
 
 
-def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> Iterator[Batch]:
+def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> Iterator[VectorBatch]:
     text = text_column(schema)
     identifier = "id" if "id" in schema.names else None
     wanted = [name for name in (column, text, identifier) if name]
@@ -63,8 +63,8 @@ def _encoder(metadata: dict[bytes, bytes], column: str) -> str | None:
         functions = json.loads(metadata.get(b"embedding_functions", b"[]"))
     except ValueError:
         return None
-    for function in functions:
-        if function.get("vector_column", column) == column:
+    for function in functions if isinstance(functions, list) else []:
+        if isinstance(function, dict) and function.get("vector_column", column) == column:
             name = (function.get("model") or {}).get("name") or function.get("name")
             return str(name) if name else None
     return None

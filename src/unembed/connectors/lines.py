@@ -1,12 +1,14 @@
-"""Vectors as lines of text: numbers, a JSON array, or a JSON object with one in it. Knows nothing of where they lie."""
+"""Vectors as lines of text: numbers, a JSON array, or a JSON object with one in it."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-from unembed.connectors.source import Keeping, Row, VectorSource, choose_column, choose_text, gather
-from unembed.errors import VectorError
+from unembed.connectors.source import Row, StorageInfo, VectorSource, choose_column, choose_text, gather
+from unembed.corpus.lines import read_lines
+from unembed.errors import CorpusError, VectorError
 
 _BETWEEN_NUMBERS = re.compile(r"[\s,;]+")
 _REMEDY = "Put one vector on each line: a JSON array, or numbers with commas or spaces between them."
@@ -26,7 +28,17 @@ def read_vector_lines(
         batch_rows: vectors per batch.
     """
     records = gather(_numbered(lines, name, column), name, "line", batch_rows)
-    return VectorSource(name, None, records, unit="line", keeping=Keeping("lines of text", precision="decimal"))
+    return VectorSource(name, None, records, unit="line", storage=StorageInfo("lines of text", precision="decimal"))
+
+
+def read_file_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file of vectors, plain or gzipped."""
+    try:
+        yield from read_lines(path)
+    except CorpusError as error:
+        raise VectorError(
+            error.problem, "The file is damaged or of another format: write or fetch the vectors again."
+        ) from error
 
 
 def parse_numbers(text: str, where: str) -> list[float]:

@@ -6,9 +6,9 @@ Read in one read-only transaction that sees the table as it was at its beginning
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-from unembed.connectors.source import Keeping, Row, VectorSource, choose_column, choose_text, gather
+from unembed.connectors.source import Row, StorageInfo, VectorSource, choose_column, choose_text, gather
+from unembed.connectors.uri import mask_passwords
 from unembed.errors import VectorError, did_you_mean, first_line, require_extra
 
 _SECONDS = 15
@@ -43,12 +43,12 @@ class _Table:
     texts: str | None
 
 
-def read_postgres(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_postgres(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     """Open a column of a table.
 
     Args:
-        place: a connection string, ``postgresql://user@host/database``; a password may also come from PGPASSWORD or
-            ~/.pgpass, where it is not seen.
+        location: a connection string, ``postgresql://user@host/database`` or ``host=... dbname=...``. A password may
+            also come from PGPASSWORD or ~/.pgpass, where it is not seen.
         part: ``table``, ``table.column`` or ``schema.table.column``.
         column: the column, if ``part`` does not say it.
         batch_rows: rows per batch.
@@ -57,16 +57,16 @@ def read_postgres(place: str, part: str | None, column: str | None, batch_rows: 
     import psycopg
     from psycopg import sql
 
-    where = f"pgvector:{_without_password(place)}"
+    where = f"pgvector:{mask_passwords(location)}"
     try:
-        connection = psycopg.connect(place, connect_timeout=_SECONDS, application_name="unembed")
+        connection = psycopg.connect(location, connect_timeout=_SECONDS, application_name="unembed")
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         table = _find(connection.execute(_COLUMNS).fetchall(), part, column, where)
         where = f"{where}#{table.name}.{table.vectors}"
         quoted = sql.Identifier(table.schema, table.name)
-        rows = _one(connection.execute(sql.SQL("SELECT count(*) FROM {}").format(quoted)))
-        key = _one(connection.execute(_KEY, [quoted.as_string(connection)]))
+        rows = _first_value(connection.execute(sql.SQL("SELECT count(*) FROM {}").format(quoted)))
+        key = _first_value(connection.execute(_KEY, [quoted.as_string(connection)]))
     except psycopg.OperationalError as error:
         raise VectorError(
             f"{where} cannot be opened: {first_line(error)}.",
@@ -81,8 +81,8 @@ def read_postgres(place: str, part: str | None, column: str | None, batch_rows: 
         quoted,
     )
     records = gather(_rows(connection, query, batch_rows, where), where, "row", batch_rows)
-    kept = Keeping("PostgreSQL table", precision=_PRECISIONS.get(table.kind, table.kind))
-    return VectorSource(where, rows, records, keeping=kept)
+    storage = StorageInfo("PostgreSQL table", precision=_PRECISIONS.get(table.kind, table.kind))
+    return VectorSource(where, rows, records, storage=storage)
 
 
 def _rows(connection: Any, query: Any, batch_rows: int, where: str) -> Iterator[Row]:
@@ -113,16 +113,16 @@ def _find(columns: list[tuple[str, str, str, str]], part: str | None, column: st
     if part is None:
         fitting = [table for table in tables if holding[table]]
     if len(fitting) != 1:
-        there = [".".join((name, attribute)) for (_, name), found in holding.items() for attribute in found]
+        existing = [f"{name}.{attribute}" for (_, name), attributes in holding.items() for attribute in attributes]
         if not fitting and part is not None:
-            raise VectorError(f"{where} has no table '{part}'.", f"After #, {did_you_mean(part, there)}")
+            raise VectorError(f"{where} has no table '{part}'.", f"After #, {did_you_mean(part, existing)}")
         raise VectorError(
             f"{where} has {'several' if fitting else 'no'} tables with vectors{f' named {part!r}' if part else ''}.",
-            f"Say which: ...#TABLE.COLUMN. There are: {', '.join(there) or 'none'}.",
+            f"Say which: ...#TABLE.COLUMN. There are: {', '.join(existing) or 'none'}.",
         )
     table = fitting[0]
-    said = words[-1] if words and words[-1] != table[1] else column
-    chosen = choose_column(holding[table], said, tables[table], f"{where}#{table[1]}")
+    wanted = words[-1] if words and words[-1] != table[1] else column
+    chosen = choose_column(holding[table], wanted, tables[table], f"{where}#{table[1]}")
     texts = choose_text(attribute for attribute, kind in tables[table].items() if kind in _TEXTS)
     return _Table(*table, chosen, tables[table][chosen], texts)
 
@@ -133,13 +133,6 @@ def _fits(table: tuple[str, str], words: list[str]) -> bool:
     return words[:1] == [name] or words[:2] == [schema, name]
 
 
-def _one(cursor: Any) -> Any:
+def _first_value(cursor: Any) -> Any:
     row = cursor.fetchone()
     return row[0] if row else None
-
-
-def _without_password(place: str) -> str:
-    parts = urlsplit(place)
-    if parts.password is None:
-        return place
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))

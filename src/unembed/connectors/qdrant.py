@@ -13,44 +13,67 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unembed.connectors.source import Batch, Keeping, Row, VectorSource, choose_part, choose_text, gather, unchanged
+from unembed.connectors.source import (
+    DAMAGED,
+    Row,
+    StorageInfo,
+    VectorBatch,
+    VectorSource,
+    choose_part,
+    choose_text,
+    gather,
+    show_id,
+    unchanged,
+)
+from unembed.connectors.uri import mask_passwords
 from unembed.errors import VectorError, first_line, require_extra
 
 _META = "meta.json"
 _KEY = "QDRANT_API_KEY"
 _SECONDS = 30
+_TOO_MUCH = (EOFError, OverflowError, MemoryError, RecursionError)
 
 
-def read_qdrant(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_qdrant(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     """Open a collection in a folder, or on a server; ``column`` is the named vector, where there are several."""
-    if place.startswith(("http://", "https://")):
-        return _read_server(place, part, column, batch_rows)
-    return _read_folder(place, part, column, batch_rows)
+    if location.startswith(("http://", "https://")):
+        return _read_server(location, part, column, batch_rows)
+    return _read_folder(location, part, column, batch_rows)
 
 
-def _read_folder(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
-    folder, where = Path(place), f"qdrant:{place}"
+def _read_folder(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+    folder, where = Path(location), f"qdrant:{location}"
     if not (folder / _META).is_file():
         hint = "It looks like a server's folder: start the server, and give its address." if _of_server(folder) else ""
-        raise VectorError(f"There is no Qdrant store in {place}: it has no {_META}.", hint or "Check the path.")
-    try:
-        collections = json.loads((folder / _META).read_text(encoding="utf-8"))["collections"]
-    except (OSError, ValueError, KeyError) as error:
-        raise VectorError(f"{folder / _META} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+        raise VectorError(f"There is no Qdrant database in {location}: it has no {_META}.", hint or "Check the path.")
+    collections = _read_meta(folder / _META)
     name = choose_part(part, list(collections), "collection", where)
-    vector = _choose_vector(collections[name].get("vectors") or {}, column, f"{where}#{name}")
-    database = folder / "collection" / name / "storage.sqlite"
     where = f"{where}#{name}"
+    vectors = collections[name]
+    vector = _choose_vector(vectors, column, where)
+    database = folder / "collection" / name / "storage.sqlite"
     try:
         connection = _open(database)
         rows = connection.execute("SELECT count(*) FROM points").fetchone()[0]
-    except sqlite3.Error as error:
-        raise VectorError(f"{database} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+    except (sqlite3.Error, ValueError, OSError) as error:
+        raise VectorError(f"{database} cannot be read: {first_line(error)}.", DAMAGED) from error
     records = gather(_points(connection, vector, where), where, "point", batch_rows)
     # As they were given: only the server normalises what it compares by cosine.
-    settings = _settings(collections[name].get("vectors") or {}, vector)
-    kept = Keeping("Qdrant collection (local folder)", precision="float64", distance=settings.get("distance"))
-    return VectorSource(where, rows, unchanged([database], where, records), unit="point", keeping=kept)
+    distance = _settings(vectors, vector).get("distance")
+    storage = StorageInfo("Qdrant collection (local folder)", precision="float64", distance=distance)
+    return VectorSource(where, rows, unchanged([database], where, records), unit="point", storage=storage)
+
+
+def _read_meta(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the settings of the vectors of each collection, by its name."""
+    try:
+        collections = json.loads(path.read_text(encoding="utf-8"))["collections"]
+        vectors = {name: collection.get("vectors") or {} for name, collection in collections.items()}
+        if not all(isinstance(value, dict) for value in vectors.values()):
+            raise ValueError("a collection's vectors are not described")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise VectorError(f"{path} cannot be read: {first_line(error)}.", DAMAGED) from error
+    return vectors
 
 
 def _open(database: Path) -> sqlite3.Connection:
@@ -65,14 +88,15 @@ def _points(connection: sqlite3.Connection, vector: str | None, where: str) -> I
         for key, blob in connection.execute("SELECT id, point FROM points"):
             try:
                 state = _PlainUnpickler(io.BytesIO(blob)).load().__dict__
-            except (pickle.UnpicklingError, AttributeError, EOFError, IndexError, KeyError, TypeError) as error:
+                yield _row(state["id"], state.get("vector"), state.get("payload"), vector)
+            # What the bytes of a damaged or forged pickle can lead to.
+            except (pickle.UnpicklingError, LookupError, AttributeError, TypeError, ValueError, *_TOO_MUCH) as error:
                 raise VectorError(
-                    f"{where}, point {key} holds what no version of Qdrant wrote: {first_line(error)}.",
+                    f"{where}, point {show_id(key)} holds what no version of Qdrant wrote: {first_line(error)}.",
                     "It is not read, for your safety.",
                 ) from error
-            yield _row(state["id"], state.get("vector"), state.get("payload"), vector)
     except sqlite3.Error as error:
-        raise VectorError(f"{where} cannot be read: {first_line(error)}.", "Is the store whole?") from error
+        raise VectorError(f"{where} cannot be read: {first_line(error)}.", DAMAGED) from error
     finally:
         connection.close()
 
@@ -93,15 +117,15 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"the class {module}.{name}")
 
 
-def _read_server(place: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def _read_server(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
     require_extra("qdrant", "qdrant_client")
     from qdrant_client import QdrantClient
 
-    where = f"qdrant:{place}"
+    where = f"qdrant:{mask_passwords(location)}"
     client = QdrantClient(
-        url=place, api_key=os.environ.get(_KEY), timeout=_SECONDS, check_compatibility=False, prefer_grpc=False
+        url=location, api_key=os.environ.get(_KEY), timeout=_SECONDS, check_compatibility=False, prefer_grpc=False
     )
-    names = [one.name for one in _ask(where, client.get_collections).collections]
+    names = [collection.name for collection in _ask(where, client.get_collections).collections]
     name = choose_part(part, names, "collection", where)
     where = f"{where}#{name}"
     described = _ask(where, client.get_collection, name)
@@ -110,7 +134,7 @@ def _read_server(place: str, part: str | None, column: str | None, batch_rows: i
     vector = _choose_vector(vectors or {}, column, where)
     settings = _settings(vectors or {}, vector)
     quantised = settings.get("quantization_config") or described.config.quantization_config
-    kept = Keeping(
+    storage = StorageInfo(
         "Qdrant collection (server)",
         precision=settings.get("datatype") or "float32",
         # The originals are kept beside the quantised ones, and those are what the server gives.
@@ -119,7 +143,7 @@ def _read_server(place: str, part: str | None, column: str | None, batch_rows: i
     )
     rows = _ask(where, client.count, name, exact=True).count
 
-    def points() -> Iterator[Batch]:
+    def points() -> Iterator[VectorBatch]:
         yield from gather(_scroll(client, name, vector, where, batch_rows), where, "point", batch_rows)
         now = _ask(where, client.count, name, exact=True).count
         if now != rows:
@@ -128,7 +152,7 @@ def _read_server(place: str, part: str | None, column: str | None, batch_rows: i
                 "Stop what writes to it, or read a snapshot of it, and run again.",
             )
 
-    return VectorSource(where, rows, points(), unit="point", keeping=kept)
+    return VectorSource(where, rows, points(), unit="point", storage=storage)
 
 
 def _scroll(client: Any, name: str, vector: str | None, where: str, batch_rows: int) -> Iterator[Row]:
@@ -149,7 +173,7 @@ def _scroll(client: Any, name: str, vector: str | None, where: str, batch_rows: 
 
 
 def _ask(where: str, question: Any, *arguments: Any, **options: Any) -> Any:
-    """Ask a server, and turn what can go wrong into something that the user can mend."""
+    """Ask a server, and turn what can go wrong into an error with a remedy."""
     from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
     try:
@@ -168,20 +192,23 @@ def _choose_vector(vectors: dict[str, Any], column: str | None, where: str) -> s
     """Return which named vector to read; None where vectors have no names."""
     if "size" in vectors:
         if column is not None:
-            raise VectorError(f"{where} has one vector per point, without a name.", "Leave out --column.")
+            raise VectorError(f"{where} has one vector per point, without a name.", "Leave out `column`.")
         return None
-    return choose_part(column, list(vectors), "named vector", where, sign="--column ")
+    return choose_part(column, list(vectors), "named vector", where, how="`column=NAME`")
 
 
 def _settings(vectors: dict[str, Any], vector: str | None) -> dict[str, Any]:
-    settings: dict[str, Any] = vectors if vector is None else vectors[vector]
-    return settings
+    settings = vectors if vector is None else vectors[vector]
+    return settings if isinstance(settings, dict) else {}
 
 
 def _row(identifier: Any, value: Any, payload: dict[str, Any] | None, vector: str | None) -> Row:
     if isinstance(value, dict):
         value = value.get(vector)
-    text = (payload or {}).get(choose_text(payload or {}) or "")
+    if value is not None and not isinstance(value, list):
+        raise ValueError(f"{type(value).__name__} instead of a list of numbers")
+    payload = payload if isinstance(payload, dict) else {}
+    text = payload.get(choose_text(map(str, payload)) or "")
     return str(identifier), value, text if isinstance(text, str) else None
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from unembed.connectors.lines import is_number, parse_numbers
+from unembed.connectors.lines import is_number, parse_numbers, read_file_lines
 from unembed.connectors.source import (
-    Batch,
-    Keeping,
     Row,
+    StorageInfo,
+    VectorBatch,
     VectorSource,
     choose_column,
     choose_text,
     gather,
     unchanged,
 )
-from unembed.corpus.lines import LONGEST_CSV_FIELD, read_lines
+from unembed.corpus.lines import LONGEST_CSV_FIELD
 from unembed.errors import VectorError, first_line, require_extra
 
 # Columns of numbers that count or name rows; pandas leaves the first one's name empty.
@@ -30,7 +30,7 @@ Rows = Iterator[tuple[int, list[str]]]
 def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     """Read a ``.csv`` with commas and quotes."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
-    rows = csv.reader(read_lines(path), strict=True)
+    rows = csv.reader(read_file_lines(path), strict=True)
 
     def numbered() -> Rows:
         try:
@@ -46,7 +46,7 @@ def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
 
 def read_tsv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     """Read a ``.tsv``, where a quote is a character like any other."""
-    lines = (line.rstrip("\r\n") for line in read_lines(path))
+    lines = (line.rstrip("\r\n") for line in read_file_lines(path))
     numbered = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, start=1))
     return _read_table(numbered, path, column, batch_rows)
 
@@ -66,7 +66,7 @@ def read_parquet(path: Path, column: str | None, batch_rows: int) -> VectorSourc
     name = choose_column(holding, column, schema.names, str(path))
     value = schema.field(name).type.value_type
     records = unchanged([path], str(path), _read_lists(path, name, text_column(schema), batch_rows))
-    return VectorSource(str(path), count, records, keeping=Keeping("Parquet file", precision=str(value)))
+    return VectorSource(str(path), count, records, storage=StorageInfo("Parquet file", precision=str(value)))
 
 
 def is_list_of_numbers(kind: Any) -> bool:
@@ -89,7 +89,7 @@ def text_column(schema: Any) -> str | None:
 
 def _read_table(rows: Rows, path: Path, column: str | None, batch_rows: int) -> VectorSource:
     records = unchanged([path], str(path), gather(_vectors(rows, path, column), str(path), "line", batch_rows))
-    return VectorSource(str(path), None, records, unit="line", keeping=Keeping("table", precision="decimal"))
+    return VectorSource(str(path), None, records, unit="line", storage=StorageInfo("table", precision="decimal"))
 
 
 def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
@@ -100,7 +100,7 @@ def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
             continue
         where = f"{path}, line {number}"
         if header is None:
-            header = row if _is_header(row) else [str(place) for place in range(len(row))]
+            header = row if _is_header(row) else [str(index) for index in range(len(row))]
             if header is row:
                 continue
         if len(row) != len(header):
@@ -110,16 +110,16 @@ def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
             )
         # The first row with vectors decides which columns they are in.
         chosen = chosen or _choose_columns(header, row, column, where)
-        cells = [(row[place], f"{where}, column '{header[place]}'") for place in chosen]
+        cells = [(row[index], f"{where}, column '{header[index]}'") for index in chosen]
         vector = parse_numbers(*cells[0]) if _is_list(cells[0][0]) else [_number(*cell) for cell in cells]
-        said = choose_text(header)
-        yield number, vector, row[header.index(said)] if said else None
+        text = choose_text(header)
+        yield number, vector, row[header.index(text)] if text else None
 
 
 def _is_header(row: list[str]) -> bool:
     """Whether a first row names columns: it holds no numbers, or they only count, as pandas' names of columns do."""
     values = [cell for cell in row if is_number(cell) or _is_list(cell)]
-    return values == [str(place) for place in range(len(values))]
+    return values == [str(index) for index in range(len(values))]
 
 
 def _choose_columns(header: list[str], row: list[str], column: str | None, where: str) -> list[int]:
@@ -127,8 +127,8 @@ def _choose_columns(header: list[str], row: list[str], column: str | None, where
     if column is not None or lists:
         return [header.index(choose_column(lists, column, header, where))]
     numbers = [
-        place
-        for place, (name, cell) in enumerate(zip(header, row, strict=True))
+        index
+        for index, (name, cell) in enumerate(zip(header, row, strict=True))
         if is_number(cell) and name.strip().lower() not in _NO_COORDINATES
     ]
     if not numbers:
@@ -149,7 +149,7 @@ def _number(cell: str, where: str) -> float:
     return float(cell)
 
 
-def _read_lists(path: Path, name: str, text: str | None, batch_rows: int) -> Iterator[Batch]:
+def _read_lists(path: Path, name: str, text: str | None, batch_rows: int) -> Iterator[VectorBatch]:
     import pyarrow
     import pyarrow.parquet
 
@@ -163,7 +163,7 @@ def _read_lists(path: Path, name: str, text: str | None, batch_rows: int) -> Ite
 
 def read_arrow(
     batches: Iterable[Any], name: str, text: str | None, where: str, identifier: str | None = None
-) -> Iterator[Batch]:
+) -> Iterator[VectorBatch]:
     """Turn Arrow's record batches with a column of lists into ours; rows without an ``identifier`` are counted."""
     import pyarrow.compute
 
@@ -183,5 +183,5 @@ def read_arrow(
             )
         ids = batch.column(identifier).to_pylist() if identifier else range(start, start + len(sizes))
         vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        yield Batch(ids, vectors, batch.column(text).to_pylist() if text else None)
+        yield VectorBatch(ids, vectors, batch.column(text).to_pylist() if text else None)
         start += len(sizes)

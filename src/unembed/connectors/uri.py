@@ -1,17 +1,19 @@
-"""One form of address for every store: ``chroma:./db#collection``. Knows which connector opens which."""
+"""One form of address for every source of vectors: ``chroma:./db#collection``. Knows which connector opens which."""
 
 import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import unquote
 
 from unembed.connectors.chroma import DATABASE
 from unembed.connectors.files import read_vectors
 from unembed.connectors.source import VectorSource
 from unembed.errors import VectorError, did_you_mean
+from unembed.plugins import CONNECTORS, load_plugin, plugin_names
 
 Opener = Callable[[str, str | None, str | None, int], VectorSource]
-"""Where it lies, the part behind ``#``, the column, and how many rows a batch has."""
+"""What a connector is: takes the location, the part behind ``#``, the column, and how many rows a batch has."""
 
 # Imported when they are used: each needs a library of its own.
 _OPENERS = {
@@ -22,56 +24,102 @@ _OPENERS = {
     "pgvector": "unembed.connectors.postgres:read_postgres",
 }
 _FILES = ("npy", "npz", "parquet", "csv", "tsv", "jsonl")
-_SCHEME = re.compile(rf"({'|'.join([*_OPENERS, *_FILES])}):(\S.*)", re.DOTALL)
-# What is meant as an address, whether or not there is such a kind of store: no sentence looks like this.
-_ADDRESS = re.compile(r"(?P<scheme>[a-z]{2,}):(?!//)\S+#\S+")
+_SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):(?P<location>\S.*)", re.DOTALL)
+# What is meant as an address, whether or not there is such a database: no sentence looks like this.
+_ADDRESS = re.compile(r"[a-z]{2,}:(?!//)\S+#\S+")
+
+_MASK = "***"
+_SECRET = re.compile(r"pass(?!file)|pwd|secret|token|credential|api.?key", re.IGNORECASE)
+_URL = re.compile(r"([\w+.-]+:){1,2}//")
+# Up to the last @: a password may hold one, too.
+_USERINFO = re.compile(r"(?P<before>://[^:@/?#\s]*:).*(?=@)", re.DOTALL)
+_PARAMETER = re.compile(r"(?<=[?&])(?P<key>[^=&#]+)(?P<equals>=)[^&#]*")
+_SETTING = re.compile(
+    r"""(?<![?&\w%])(?P<key>\w+)(?P<equals>\s*=\s*)('(?:\\.|''|[^'\\])*'?|(?:\\.|[^\s\\#])*)""", re.DOTALL
+)
 
 
-def is_store_uri(name: str) -> bool:
-    """Whether a name is meant as the address of a store, be there such a store or not."""
-    return bool(_SCHEME.fullmatch(name) or _ADDRESS.fullmatch(name))
+def is_vector_uri(name: str) -> bool:
+    """Whether a name is meant as the address of vectors, be there such a source or not."""
+    return _split(name) is not None or bool(_ADDRESS.fullmatch(name))
+
+
+def mask_passwords(address: str) -> str:
+    """Return an address with stars for every password, token and key in it.
+
+    Knows ``user:password@host``, ``?password=...`` (also with an encoded name), and ``password='...'`` among settings.
+    """
+
+    def mask(match: re.Match[str]) -> str:
+        is_secret = _SECRET.search(unquote(match["key"]))
+        return f"{match['key']}{match['equals']}{_MASK}" if is_secret else match[0]
+
+    if _URL.match(address):
+        address = _PARAMETER.sub(mask, _USERINFO.sub(rf"\g<before>{_MASK}", address))
+    return _SETTING.sub(mask, address)
 
 
 def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024) -> VectorSource:
-    """Open a store of vectors for reading; nothing is ever written to it.
+    """Open a source of vectors for reading; nothing is ever written to it.
 
     Args:
         uri: ``chroma:FOLDER#collection``, ``qdrant:FOLDER#collection``, ``qdrant:http://HOST:6333#collection``,
             ``faiss:FILE``, ``lancedb:FOLDER#table``, ``pgvector:postgresql://...#table.column``, ``npy:FILE`` and so
-            on, or the path of a file of vectors. Where there is one collection or table only, it need not be named.
+            on, the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
+            collection or table, it need not be named.
         column: the field, column or named vector that holds the vectors, where there are several.
         batch_rows: vectors per batch.
 
     Raises:
-        VectorError: the store cannot be read, with what to do about it.
-        MissingExtraError: the library that reads such a store is not installed.
+        VectorError: the source cannot be read, with what to do about it.
+        MissingExtraError: the library that reads such a source is not installed.
     """
-    found = _SCHEME.fullmatch(uri)
-    if found is None:
+    split = _split(uri)
+    if split is None:
         return _open_path(uri, column, batch_rows)
-    scheme, place = found.groups()
+    scheme, location = split
     if scheme in _FILES:
-        return read_vectors(place, column=column, batch_rows=batch_rows)
-    place, _, part = place.partition("#")
-    module, name = _OPENERS[scheme].split(":")
-    opener: Opener = getattr(import_module(module), name)
-    return opener(place, part or None, column, batch_rows)
+        return read_vectors(location, column=column, batch_rows=batch_rows)
+    location, _, part = location.partition("#")
+    return _opener(scheme)(location, part or None, column, batch_rows)
+
+
+def _split(uri: str) -> tuple[str, str] | None:
+    """Return the scheme and the location of an address; None where no connector has such a scheme."""
+    match = _SCHEME.fullmatch(uri)
+    if match is None:
+        return None
+    scheme = match["scheme"]
+    known = scheme in _OPENERS or scheme in _FILES or scheme in plugin_names(CONNECTORS)
+    return (scheme, match["location"]) if known else None
+
+
+def _opener(scheme: str) -> Opener:
+    if scheme in _OPENERS:  # first: no plugin can take the name of a connector that is built in
+        module, name = _OPENERS[scheme].split(":")
+        opener: Opener = getattr(import_module(module), name)
+        return opener
+    opener = load_plugin(CONNECTORS, scheme)
+    if not callable(opener):
+        raise VectorError(f"The plugin '{scheme}' is no connector.", "Update or uninstall its package.")
+    return opener
 
 
 def _open_path(name: str, column: str | None, batch_rows: int) -> VectorSource:
     path = Path(name)
     scheme = name.partition(":")[0]
     if ":" in name and len(scheme) > 1 and not path.exists():  # one letter is a drive of Windows
-        kinds = [*_OPENERS, *_FILES]
+        schemes = [*_OPENERS, *_FILES, *plugin_names(CONNECTORS)]
         raise VectorError(
-            f"There is no file {name}, and no kind of store '{scheme}': {did_you_mean(scheme, kinds)}",
+            f"There is no file {mask_passwords(name)}, and no kind of vector database '{scheme}': "
+            f"{did_you_mean(scheme, schemes)}",
             "Check the address.",
         )
     if path.is_dir():
         known = "chroma" if (path / DATABASE).is_file() else "qdrant" if (path / "meta.json").is_file() else None
         raise VectorError(
             f"{name} is a folder.",
-            f"It looks like a store: {known}:{name}#COLLECTION"
+            f"It looks like a vector database: {known}:{name}#COLLECTION"
             if known
             else f"Say what it is: {', '.join(f'{scheme}:' for scheme in _OPENERS)} before the path.",
         )

@@ -14,7 +14,7 @@ def choose_field(names: Collection[str], field: str | None, where: str) -> str:
     Args:
         names: the fields that the record has.
         field: the field asked for, if any.
-        where: the record's place, for the error.
+        where: the file and line of the record, for the error.
 
     Raises:
         CorpusError: the field asked for is not there, or none was asked for and the choice is not clear.
@@ -29,8 +29,8 @@ def choose_field(names: Collection[str], field: str | None, where: str) -> str:
     guess = f": {did_you_mean(wanted, shown)}" if field and shown else "."
     raise CorpusError(
         f"{where} has no field '{wanted}'. Its fields: {', '.join(shown) or 'none'}.",
-        f"Choose with --field{guess} In a .csv or .tsv without a header, a column goes by its "
-        "number, counted from 0: --field 1",
+        f"Choose with `field`{guess} In a .csv or .tsv without a header, a column goes by its "
+        "number, counted from 0: `field=1`",
     )
 
 
@@ -41,5 +41,5 @@ def as_text(value: Any, field: str, where: str) -> str:
     if isinstance(value, str):
         return value
     raise CorpusError(
-        f"{where}: field '{field}' holds {type(value).__name__}, not text.", "Choose a text field with --field."
+        f"{where}: field '{field}' holds {type(value).__name__}, not text.", "Choose a text field with `field`."
     )

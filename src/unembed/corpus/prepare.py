@@ -18,9 +18,9 @@ TRAIN, VALIDATION, REPORT = "train.txt", "validation.txt", "corpus.json"
 _PROGRESS_EVERY = 100
 
 _REMEDIES = {
-    "empty": "Most are empty: choose the field that holds the text with --field.",
-    "too short": "Most are too short: lower --min-characters.",
-    "too long": "Most are too long: raise --max-characters, or cut them with --mode sentence.",
+    "empty": "Most are empty: choose the field that holds the text with `field`.",
+    "too short": "Most are too short: lower `min_characters`.",
+    "too long": "Most are too long: raise `max_characters`, or cut them with `mode=sentence`.",
 }
 
 
@@ -109,12 +109,12 @@ def _check_places(sources: Sequence[Source], folder: Path) -> None:
     if not sources:
         raise CorpusError("There is no input.", "Name at least one file, folder or hf: dataset.")
     if folder.exists() and not folder.is_dir():
-        raise CorpusError(f"The output {folder} is a file.", "Name a folder with --output.")
-    written = {place.resolve() for place in (folder, folder / TRAIN, folder / VALIDATION)}
+        raise CorpusError(f"The output {folder} is a file.", "Give a folder as `output`.")
+    written = {path.resolve() for path in (folder, folder / TRAIN, folder / VALIDATION)}
     for source in sources:
         if Path(source.location).resolve() in written:
             raise CorpusError(
-                f"The output would overwrite its own input {source.location}.", "Name another folder with --output."
+                f"The output would overwrite its own input {source.location}.", "Give another folder as `output`."
             )
 
 
@@ -174,7 +174,7 @@ def _write(texts: Iterable[tuple[str, bool]], folder: Path) -> tuple[int, int]:
         if not train:
             raise CorpusError(
                 f"All {validation} texts fall to validation: nothing left to train on.",
-                "Lower --validation-share, or give more text.",
+                "Lower `validation_share`, or give more text.",
             )
     return train, validation
 

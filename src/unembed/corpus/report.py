@@ -31,23 +31,25 @@ class CorpusOptions:
         """
         if self.mode not in MODES:
             raise ConfigError(
-                f"There is no mode '{self.mode}': {did_you_mean(self.mode, MODES)}", "Set it with --mode."
+                f"There is no mode '{self.mode}': {did_you_mean(self.mode, MODES)}", "Choose another `mode`."
             )
         if not 1 <= self.min_characters <= self.max_characters:
             raise ConfigError(
                 f"No text can have from {self.min_characters} to {self.max_characters} characters.",
-                "Choose 1 <= --min-characters <= --max-characters.",
+                "Choose 1 <= `min_characters` <= `max_characters`.",
             )
-        for option, share in (("--fragment-share", self.fragment_share), ("--question-share", self.question_share)):
+        for option, share in (("fragment_share", self.fragment_share), ("question_share", self.question_share)):
             if not 0 <= share <= 1:
-                raise ConfigError(f"{share:g} is no share of the texts.", f"Choose 0 <= {option} <= 1, such as 0.2.")
+                raise ConfigError(f"{share:g} is no share of the texts.", f"Choose 0 <= `{option}` <= 1, such as 0.2.")
         if not 0 <= self.validation_share < 1:
             raise ConfigError(
                 f"{self.validation_share:g} is no share of the texts that leaves others to train on.",
-                "Choose 0 <= --validation-share < 1, such as 0.01.",
+                "Choose 0 <= `validation_share` < 1, such as 0.01.",
             )
         if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"A limit of {self.limit} keeps nothing.", "Choose --limit 1 or more, or leave it out.")
+            raise ConfigError(
+                f"A limit of {self.limit} keeps nothing.", "Choose a `limit` of 1 or more, or leave it out."
+            )
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,16 @@ def adaptive(canvases: Canvases) -> Iterator[Step]:
     for number in range(steps):
         if not len(canvases):
             return
-        choice = canvases.guess(canvases.masked, with_entropy=True)
+        guess = canvases.guess(canvases.masked, with_entropy=True)
         # What would be said twice waits: the next pass knows that it was said.
-        entropy = torch.where(repeated(choice), choice.entropy + _LAST, choice.entropy)
+        entropy = torch.where(repeated(guess), guess.entropy + _LAST, guess.entropy)
         entropy, order = entropy.sort(dim=1, stable=True)
         joint = torch.where(entropy.isfinite(), entropy, 0.0).cumsum(1) - entropy
         remaining = canvases.masked.sum(1)
         due = -(-remaining // (steps - number))  # what must be revealed now for the rest to fit into the passes left
-        places = torch.arange(canvases.length, device=order.device)
+        ranks = torch.arange(canvases.length, device=order.device)
         sure = (joint <= canvases.options.entropy_bound) & (entropy < _LAST)
-        chosen = sure | (places < due[:, None])
+        chosen = sure | (ranks < due[:, None])
         where = torch.zeros_like(canvases.masked).scatter_(1, order, chosen & entropy.isfinite())
-        changed = canvases.reveal(where, choice)
+        changed = canvases.reveal(where, guess)
         yield canvases.emit(changed, final=~canvases.masked.any(1))

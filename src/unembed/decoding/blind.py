@@ -51,12 +51,12 @@ def decode_blind(
             yield step
             continue
         yield replace(step, final=torch.zeros_like(step.final))
-        for place in step.final.nonzero()[:, 0].tolist():
-            row = int(step.rows[place])
+        for index in step.final.nonzero()[:, 0].tolist():
+            row = int(step.rows[index])
             ended = waiting.setdefault(row, [])
-            ended.append(one_row(step, place))
+            ended.append(step.only(index))
             if len(ended) == count:
-                best = max(waiting.pop(row), key=lambda one: float(one.score))
+                best = max(waiting.pop(row), key=lambda hypothesis: float(hypothesis.score))
                 yield replace(best, changed=torch.zeros_like(best.changed))
 
 
@@ -96,19 +96,13 @@ def decode_hypotheses(
             )
 
 
-def one_row(step: Step, place: int) -> Step:
-    """Return the part of a step that is about one of its rows."""
-    part = slice(place, place + 1)
-    return Step(**{name: value[part] for name, value in vars(step).items()})
-
-
 def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Tensor | None) -> int:
     """Return how many hypotheses differ: other lengths make some, and so does chance."""
     if options.strategy in SAMPLING:
         return options.candidates
     if lengths is not None or engine.config.canvas == "fixed":
         return 1
-    return min(options.candidates, engine.config.canvas_length or 1)
+    return min(options.candidates, engine.config.canvas_length)
 
 
 def _lengths(
@@ -116,7 +110,7 @@ def _lengths(
 ) -> tuple[Tensor, Tensor]:
     """Return the length of each hypothesis and its log-probability, both (n, count): the likeliest lengths first."""
     if engine.config.canvas == "fixed":
-        given = torch.full((len(embeddings),), engine.config.canvas_length or 0)
+        given = torch.full((len(embeddings),), engine.config.canvas_length)
     if given is not None:
         wanted = given.to(embeddings.device)[:, None].expand(-1, count)
         return wanted, torch.zeros(wanted.shape, device=embeddings.device)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from unembed.config import DecodingConfig
-from unembed.decoding.sampling import choose, guide
+from unembed.decoding.sampling import Guess, choose, guide
 from unembed.decoding.step import Step
 from unembed.engine import Engine
-from unembed.model import Choice, NoiseSchedule
+from unembed.model import NoiseSchedule
 
 # Logits of so many positions exist at once: 30,522 tokens take 16 MB. More would not be faster.
 _POSITIONS_AT_ONCE = 128
@@ -78,33 +78,32 @@ class Canvases:
         draws = np.stack([stream.random(self.length) for stream in self._streams])
         return torch.from_numpy(draws).to(self.canvas.device)
 
-    def guess(self, where: Tensor, *, sample: bool = False, with_entropy: bool = False) -> Choice:
+    def guess(self, where: Tensor, *, sample: bool = False, with_entropy: bool = False) -> Guess:
         """Take one pass and choose a token at each position that ``where`` (B, T) marks.
 
         Returns:
-            (B, T) tensors: elsewhere the tokens are those of the canvas, the confidence -1 and the entropy infinite
+            (B, T) tensors: elsewhere the tokens are those of the canvas, the probabilities -1 and the entropy infinite
             (everywhere, unless it is asked for).
         """
         self.passes += 1
-        found = Choice(
-            self.canvas.clone(), torch.full_like(self.confidence, -1.0), torch.full_like(self.confidence, torch.inf)
-        )
+        nowhere = torch.full_like(self.confidence, -1.0)
+        guess = Guess(self.canvas.clone(), nowhere, nowhere.clone(), torch.full_like(nowhere, torch.inf))
         draws = self.uniform() if sample else None
         for rows in self._portions(where):
             here, canvas = where[rows], self.canvas[rows]
             drawn = None if draws is None else draws[rows][here]
-            chosen = self._choose(rows, here, canvas, drawn, with_entropy=with_entropy)
-            places = torch.zeros_like(where)
-            places[rows] = here
-            for whole, part in zip(found, chosen, strict=True):
-                whole[places] = part.to(whole.dtype)
-        return found
+            answers = self._choose(rows, here, canvas, drawn, with_entropy=with_entropy)
+            asked = torch.zeros_like(where)
+            asked[rows] = here
+            for whole, part in zip(guess, answers, strict=True):
+                whole[asked] = part.to(whole.dtype)
+        return guess
 
-    def reveal(self, where: Tensor, choice: Choice) -> Tensor:
-        """Write chosen tokens at some positions; return which positions changed."""
-        changed = where & (self.canvas != choice.tokens)
-        self.canvas = torch.where(where, choice.tokens, self.canvas)
-        self.confidence = torch.where(where, choice.confidence, self.confidence)
+    def reveal(self, where: Tensor, guess: Guess) -> Tensor:
+        """Write guessed tokens at some positions; return which positions changed."""
+        changed = where & (self.canvas != guess.tokens)
+        self.canvas = torch.where(where, guess.tokens, self.canvas)
+        self.confidence = torch.where(where, guess.confidence, self.confidence)
         return changed
 
     def mask(self, where: Tensor) -> Tensor:
@@ -136,12 +135,14 @@ class Canvases:
 
     def _choose(
         self, rows: Tensor, where: Tensor, canvas: Tensor, draws: Tensor | None, *, with_entropy: bool
-    ) -> Choice:
+    ) -> Guess:
         times = self.noise.time_of((canvas == self.engine.vocabulary.mask).float().mean(1))
         condition = self._part(self._condition, rows)
         hidden = self.engine.hidden(canvas, condition, times, where)
         if draws is None and self._unconditional is None:
-            return self.engine.likeliest(hidden, where, canvas, condition, with_entropy=with_entropy)
+            return Guess.of_likeliest(
+                self.engine.likeliest(hidden, where, canvas, condition, with_entropy=with_entropy)
+            )
         logits = self.engine.logits(hidden, where, canvas, condition)
         if self._unconditional is not None:
             condition = self._part(self._unconditional, rows)
@@ -158,7 +159,7 @@ class Canvases:
         counts = where.sum(1)
         asked = counts.nonzero()[:, 0]
         portion = ((counts[asked].cumsum(0) - 1) // _POSITIONS_AT_ONCE).tolist()
-        starts = [place for place in range(len(portion)) if not place or portion[place] != portion[place - 1]]
+        starts = [index for index in range(len(portion)) if not index or portion[index] != portion[index - 1]]
         return list(asked.tensor_split(starts[1:])) if len(asked) else []
 
     def _keep(self, index: Tensor) -> None:
@@ -169,13 +170,13 @@ class Canvases:
         self._condition = self._condition.rows(index)
         if self._unconditional is not None:
             self._unconditional = self._unconditional.rows(index)
-        self._streams = [self._streams[place] for place in index.tolist()]
+        self._streams = [self._streams[kept] for kept in index.tolist()]
 
 
 def random_streams(embeddings: Tensor, candidates: Sequence[int], seed: int) -> list[np.random.Generator]:
     """Return the randomness of each hypothesis: a function of the seed, its vector and its number.
 
-    Not of its place: the same vector gives the same text wherever it stands, however vectors are batched.
+    Not of its row: the same vector gives the same text wherever it stands, however vectors are batched.
     """
     streams = []
     for vector, number in zip(embeddings.float().cpu().numpy(), candidates, strict=True):

@@ -16,8 +16,8 @@ def confidence(canvases: Canvases) -> Iterator[Step]:
     for number in range(passes):
         # As many as bring the row to its share: the counts add up to the length whatever ``steps`` is.
         count = length * (number + 1) // passes - length * number // passes
-        choice = canvases.guess(canvases.masked)
+        guess = canvases.guess(canvases.masked)
         # What would be said twice comes after all else: the next pass knows that it was said.
-        order = torch.where(repeated(choice), choice.confidence - 1.0, choice.confidence)
+        order = torch.where(repeated(guess), guess.confidence - 1.0, guess.confidence)
         where = torch.zeros_like(canvases.masked).scatter_(1, order.topk(count).indices, True)
-        yield canvases.emit(canvases.reveal(where, choice), final=number + 1 == passes)
+        yield canvases.emit(canvases.reveal(where, guess), final=number + 1 == passes)

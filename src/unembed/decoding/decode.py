@@ -7,8 +7,7 @@ from torch import Tensor
 
 from unembed.config import DecodingConfig
 from unembed.decoding.blind import decode_blind
-from unembed.decoding.guided import decode_guided
-from unembed.decoding.oracle import Oracle
+from unembed.decoding.guided import Oracle, decode_guided
 from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.errors import ConfigError

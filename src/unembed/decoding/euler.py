@@ -24,11 +24,16 @@ def time_steps(start: float, steps: int) -> Iterator[tuple[float, float]]:
 
 
 def euler_step(canvases: Canvases, time: float, then: float) -> Tensor:
-    """Reveal each masked position with the probability that it is revealed between two times; return what changed.
+    """Reveal the positions that are due between two times; return what changed.
 
     Which positions those are does not depend on the logits, so nothing is computed for the others.
     """
+    where = due(canvases, time, then)
+    return canvases.reveal(where, canvases.guess(where, sample=True))
+
+
+def due(canvases: Canvases, time: float, then: float) -> Tensor:
+    """Draw each masked position with the probability that it is revealed between two times."""
     rate, next_rate = canvases.noise.mask_rate(torch.tensor([time, then])).tolist()
     share = 1.0 - next_rate / rate if then > 0.0 else 1.0  # at time 0 nothing is masked
-    where = canvases.masked & (canvases.uniform() < share)
-    return canvases.reveal(where, canvases.guess(where, sample=True))
+    return canvases.masked & (canvases.uniform() < share)

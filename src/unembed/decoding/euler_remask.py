@@ -1,4 +1,4 @@
-"""Euler sampling that takes back, after each step, the tokens it is least sure of."""
+"""Euler sampling that masks again, after each step, the positions of which the model is least sure."""
 
 import math
 from collections.abc import Iterator
@@ -6,28 +6,37 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from unembed.config import DecodingConfig
 from unembed.decoding.canvases import Canvases
-from unembed.decoding.euler import euler_step, time_steps
+from unembed.decoding.euler import due, euler_step, time_steps
 from unembed.decoding.step import Step
 
 
 def euler_remask(canvases: Canvases) -> Iterator[Step]:
-    """Take Euler steps; mask again the least confident share, or everything below a threshold, before the next."""
+    """Take Euler steps; mask the least confident share, or everything below a threshold, again before the next.
+
+    As in the paper, the confidence at a position is the largest probability that the current pass gives to any token
+    there, not that of the token when it was revealed. So the pass also asks about the positions revealed before.
+    """
     for time, then in time_steps(1.0, canvases.options.steps):
         if not len(canvases):
             return
         before = canvases.canvas
-        euler_step(canvases, time, then)
         if then > 0.0:
-            canvases.mask(_doubtful(canvases))
+            where = due(canvases, time, then)
+            revealed = where | ~canvases.masked
+            guess = canvases.guess(revealed, sample=True)
+            canvases.reveal(where, guess)
+            canvases.mask(_doubtful(guess.largest, revealed, canvases.options))
+        else:
+            euler_step(canvases, time, then)
         yield canvases.emit(canvases.canvas != before, final=~canvases.masked.any(1))
 
 
-def _doubtful(canvases: Canvases) -> Tensor:
-    options, revealed = canvases.options, ~canvases.masked
+def _doubtful(largest: Tensor, revealed: Tensor, options: DecodingConfig) -> Tensor:
     if options.remask_threshold is not None:
-        return revealed & (canvases.confidence < options.remask_threshold)
-    return least_confident(canvases.confidence, revealed, options.remask_share)
+        return revealed & (largest < options.remask_threshold)
+    return least_confident(largest, revealed, options.remask_share)
 
 
 def least_confident(confidence: Tensor, among: Tensor, share: float) -> Tensor:

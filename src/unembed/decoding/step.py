@@ -4,6 +4,26 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from unembed.canvas import CanvasVocabulary
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """A hypothesis without masks, read off its canvas."""
+
+    row: int
+    """Which vector it belongs to."""
+    candidate: int
+    ids: list[int]
+    """The tokens of the text: nothing from [EOS] on."""
+    confidences: list[float]
+    """Probability of each of them when it was revealed."""
+    passes: int
+    score: float
+    encoder_calls: int
+    final: bool
+    """Whether this is the result for its vector."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -33,3 +53,29 @@ class Step:
     """(B,) whether the vector is finished and this is its result."""
     encoder_calls: Tensor
     """(B,) texts embedded for these vectors so far; 0 when blind."""
+
+    def finished(self, vocabulary: CanvasVocabulary) -> list[DecodedText]:
+        """Read the results: the texts of the vectors that this step finishes."""
+        return [text for text in self.complete(vocabulary) if text.final]
+
+    def complete(self, vocabulary: CanvasVocabulary) -> list[DecodedText]:
+        """Read every hypothesis that has no mask left, whether or not it will be kept."""
+        return [self._read(index, vocabulary) for index in (self.mask_rate == 0.0).nonzero()[:, 0].tolist()]
+
+    def only(self, index: int) -> "Step":
+        """Return the part of this step that is about one of its hypotheses."""
+        part = slice(index, index + 1)
+        return Step(**{name: value[part] for name, value in vars(self).items()})
+
+    def _read(self, index: int, vocabulary: CanvasVocabulary) -> DecodedText:
+        ids = vocabulary.text_ids(self.canvas[index].tolist())
+        return DecodedText(
+            row=int(self.rows[index]),
+            candidate=int(self.candidate[index]),
+            ids=ids,
+            confidences=self.confidence[index, : len(ids)].tolist(),
+            passes=int(self.passes[index]),
+            score=float(self.score[index]),
+            encoder_calls=int(self.encoder_calls[index]),
+            final=bool(self.final[index]),
+        )

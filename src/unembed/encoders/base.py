@@ -1,7 +1,7 @@
 """What every encoder can do, and how it describes itself. Knows no concrete encoder."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeGuard
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -9,6 +9,9 @@ from tokenizers import Tokenizer
 
 from unembed.errors import EncoderError
 from unembed.text import well_formed
+
+Precision = Literal["float32", "bfloat16"]
+"""The numbers that an encoder computes with; its vectors are float32 in any case."""
 
 
 class EncoderDescription(BaseModel):
@@ -26,10 +29,12 @@ class EncoderDescription(BaseModel):
     """The adapter that was switched on, of encoders that have one for each task."""
     truncate_dim: int | None = None
     """To how many numbers vectors were cut, if they were."""
+    precision: Precision = "float32"
+    """Stores of earlier versions do not say; they were embedded in float32."""
 
 
 class Encoder(Protocol):
-    """Maps texts to vectors, exactly as the pipeline that fills a vector store would."""
+    """Maps texts to vectors, exactly as the pipeline that fills a vector database would."""
 
     @property
     def description(self) -> EncoderDescription:
@@ -37,8 +42,8 @@ class Encoder(Protocol):
         ...
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """A tokenizer of its own, without padding or truncation."""
+    def tokenizer(self) -> Tokenizer | None:
+        """A tokenizer of its own, without padding or truncation; None where it is not known."""
         ...
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
@@ -46,9 +51,21 @@ class Encoder(Protocol):
         ...
 
 
-@runtime_checkable
 class SubstitutingEncoder(Encoder, Protocol):
-    """An encoder that can tell, by its gradient, which tokens would bring a text nearer to a vector."""
+    """An encoder whose gradient tells which tokens would bring a text nearer to a vector.
+
+    It says so itself, by ``supports_substitutions``; ask with :func:`can_substitute`.
+    """
+
+    @property
+    def supports_substitutions(self) -> bool:
+        """Whether ``substitutions`` works here."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer whose ids ``substitutions`` returns."""
+        ...
 
     def substitutions(
         self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
@@ -60,6 +77,22 @@ class SubstitutingEncoder(Encoder, Protocol):
             None where the sentence's own tokens cannot be told from the prompt's.
         """
         ...
+
+
+def can_substitute(encoder: Encoder) -> TypeGuard[SubstitutingEncoder]:
+    """Whether an encoder says that it can estimate substitutions."""
+    return bool(getattr(encoder, "supports_substitutions", False))
+
+
+def known_tokenizer(encoder: Encoder) -> Tokenizer:
+    """Return an encoder's tokenizer, or say how to choose one."""
+    tokenizer = encoder.tokenizer
+    if tokenizer is None:
+        raise EncoderError(
+            f"The tokenizer of the encoder '{encoder.description.name}' is not known.",
+            "Choose one for the texts: `tokenizer=all-MiniLM-L6-v2`, or a tokenizer.json.",
+        )
+    return tokenizer
 
 
 def as_texts(sentences: Sequence[str]) -> list[str]:

@@ -3,23 +3,23 @@
 The address names the model after a ``#``: ``https://api.openai.com/v1#text-embedding-3-small``. The key comes from the
 environment: ``UNEMBED_API_KEY``, or for api.openai.com ``OPENAI_API_KEY``, which is sent nowhere else.
 ``UNEMBED_REQUESTS_PER_MINUTE`` keeps the client below a limit; without it, it slows down when the server says so.
+
+Texts and key go to this address only. A redirect is not followed: it would send both to a host that nobody named.
 """
 
-import json
 import os
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
-from tokenizers import Tokenizer
 
 from unembed.encoders.base import EncoderDescription, as_texts
-from unembed.errors import ConfigError, EncoderError
+from unembed.errors import ConfigError, EncoderError, first_line
 from unembed.progress import track
+from unembed.text import printable
 
 _PROBE = "A short sentence."
 _SECONDS = 120
@@ -27,10 +27,13 @@ _ATTEMPTS = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_LONGEST_SHOWN = 500
 
 
 class EndpointEncoder:
-    """An :class:`~unembed.encoders.Encoder` behind HTTP. Its tokenizer is not known: choose one for the canvas."""
+    """An :class:`~unembed.encoders.Encoder` behind HTTP. One connection serves all requests of a thread."""
+
+    tokenizer = None  # nobody knows it: choose one for the canvas
 
     def __init__(self, address: str, *, prompt: str | None = None, truncate_dim: int | None = None) -> None:
         base, _, self._model = address.partition("#")
@@ -38,16 +41,18 @@ class EndpointEncoder:
             raise ConfigError(
                 f"'{address}' names no model.", "Write the model after a #, as in https://api.openai.com/v1#model."
             )
+        if urlsplit(base).username is not None:
+            raise ConfigError("The address holds a user name or a password.", "Give a key as UNEMBED_API_KEY instead.")
         self._url = f"{base.rstrip('/')}/embeddings"
-        self._headers = {"Content-Type": "application/json"} | _authorisation(base)
+        self._client = httpx.Client(headers=_authorisation(base), timeout=_SECONDS, follow_redirects=False)
         self._pause = _pause_between_requests()
         self._next = 0.0
         self._prompt = prompt or ""
         self._extra = {} if truncate_dim is None else {"dimensions": truncate_dim}
-        vector = self._ask([_PROBE])[0]
+        vector = self._embed([_PROBE])[0]
         if truncate_dim not in (None, len(vector)):
             raise EncoderError(
-                f"{self._url} gave {len(vector)} numbers instead of {truncate_dim}.", "Leave out truncate_dim."
+                f"{self._url} gave {len(vector)} numbers instead of {truncate_dim}.", "Leave out `truncate_dim`."
             )
         self._description = EncoderDescription(
             name=f"{base.rstrip('/')}#{self._model}",
@@ -64,32 +69,24 @@ class EndpointEncoder:
         """Name, dimension, prompt and normalisation; an endpoint tells neither revision nor pooling."""
         return self._description
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Refused: nobody knows it."""
-        raise EncoderError(
-            f"The tokenizer behind {self._url} is not known.",
-            "Choose one for the texts: --tokenizer all-MiniLM-L6-v2, or a tokenizer.json.",
-        )
-
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence, ``batch_size`` of them per request."""
         texts = as_texts(sentences)
         vectors = np.empty((len(texts), self.description.dim), dtype=np.float32)
 
-        def parts() -> Iterator[int]:
+        def batches() -> Iterator[int]:
             for start in range(0, len(texts), batch_size):
-                some = texts[start : start + batch_size]
-                vectors[start : start + len(some)] = self._ask(some)
-                yield len(some)
+                batch = texts[start : start + batch_size]
+                vectors[start : start + len(batch)] = self._embed(batch)
+                yield len(batch)
 
-        for _ in track(parts(), total=len(texts), label="Embedding", disable=not show_progress_bar):
+        for _ in track(batches(), total=len(texts), label="Embedding", disable=not show_progress_bar):
             pass
         return vectors
 
-    def _ask(self, texts: Sequence[str]) -> np.ndarray:
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
         question = {"model": self._model, "input": [self._prompt + text for text in texts], "encoding_format": "float"}
-        answer = self._post(json.dumps(question | self._extra).encode())
+        answer = self._post(question | self._extra)
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
@@ -99,27 +96,26 @@ class EndpointEncoder:
             raise EncoderError(f"{self._url} gave {len(vectors)} vectors for {len(texts)} texts.", "Ask its operator.")
         return vectors
 
-    def _post(self, body: bytes) -> Any:
+    def _post(self, question: dict[str, Any]) -> Any:
         """Send a request; try again, later each time, while the server or the network says that this may help."""
-        request = urllib.request.Request(self._url, body, self._headers)
-        why = ""
+        reason = ""
         for attempt in range(_ATTEMPTS):
             self._wait_for_turn()
-            asked_for = None
+            requested_pause = None
             try:
-                with urllib.request.urlopen(request, timeout=_SECONDS) as response:
-                    return json.load(response)
-            except urllib.error.HTTPError as error:
-                why = f"{error.code} {error.reason}"
-                if error.code not in _TRY_AGAIN:
-                    raise _refused(self._url, error) from error
-                asked_for = _seconds(error.headers.get("Retry-After"))
-            except (OSError, json.JSONDecodeError) as error:
-                why = str(getattr(error, "reason", error)) or type(error).__name__
+                response = self._client.post(self._url, json=question)
+                if response.is_success:
+                    return response.json()
+                reason = f"{response.status_code} {response.reason_phrase}"
+                if response.status_code not in _TRY_AGAIN:
+                    raise _refused(self._url, response)
+                requested_pause = _seconds(response.headers.get("Retry-After"))
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: the answer is not JSON
+                reason = first_line(error)
             if attempt < _ATTEMPTS - 1:
-                time.sleep(min(asked_for or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
+                time.sleep(min(requested_pause or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
         raise EncoderError(
-            f"{self._url} did not answer in {_ATTEMPTS} attempts: {why}.",
+            f"{self._url} did not answer in {_ATTEMPTS} attempts: {reason}.",
             "Check the address and the connection. What was finished is kept: run the same command again to go on.",
         )
 
@@ -131,6 +127,7 @@ class EndpointEncoder:
 
 
 def _authorisation(base: str) -> dict[str, str]:
+    """Return the header with the key for an address that the user named."""
     address = urlsplit(base)
     key = os.environ.get("UNEMBED_API_KEY")
     if not key and address.hostname == "api.openai.com":
@@ -150,12 +147,19 @@ def _pause_between_requests() -> float:
         raise ConfigError(f"UNEMBED_REQUESTS_PER_MINUTE is '{given}'.", "Give a number above 0.") from error
 
 
-def _refused(url: str, error: urllib.error.HTTPError) -> EncoderError:
-    said = error.read(500).decode(errors="replace").strip()
+def _refused(url: str, response: httpx.Response) -> EncoderError:
+    status = f"{response.status_code} {response.reason_phrase}"
+    if response.has_redirect_location:
+        target = printable(str(response.headers["Location"]))
+        return EncoderError(
+            f"{url} redirects to {target} ({status}). Texts are sent only to the address that you name.",
+            "If you trust the new address, give it instead.",
+        )
     remedy = "Check the model's name and the request."
-    if error.code in (401, 403):
+    if response.status_code in (401, 403):
         remedy = "Set UNEMBED_API_KEY (or, for api.openai.com, OPENAI_API_KEY)."
-    return EncoderError(f"{url} refused: {error.code} {error.reason}. {said}", remedy)
+    message = printable(response.text[:_LONGEST_SHOWN].strip())
+    return EncoderError(f"{url} refused: {status}. {message}", remedy)
 
 
 def _seconds(value: str | None) -> float | None:

@@ -133,7 +133,7 @@ def _configuration(header: dict[str, Any]) -> dict[str, Any]:
         "sentence_bert_config.json": {"max_seq_length": facts["max_length"], "do_lower_case": False},
         "1_Pooling/config.json": {"word_embedding_dimension": shape["hidden"], "pooling_mode": facts["pooling"]},
         "modules.json": [
-            {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for place, (path, kind) in enumerate(modules if facts["normalize"] else modules[:2])
+            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for index, (path, kind) in enumerate(modules if facts["normalize"] else modules[:2])
         ],
     }

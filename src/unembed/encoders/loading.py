@@ -6,15 +6,17 @@ import zlib
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import Tokenizer
 
-from unembed.encoders.base import Encoder
+from unembed.encoders.base import Encoder, EncoderDescription, Precision
 from unembed.encoders.catalogue import CATALOGUE, DEFAULT, USE, known_name
 from unembed.encoders.packages import join_files, package_file, unpacked
+from unembed.encoders.plugin import EncoderPlugin, find_plugin
 from unembed.errors import ConfigError, EncoderError, UnembedError, did_you_mean, first_line, require_extra
 from unembed.files import checksum
+from unembed.text import printable
 
 _HUB_SECONDS = 10
 _MODEL_FILES = ("modules.json", "config.json")
@@ -34,47 +36,89 @@ def load_encoder(
     device: str = "auto",
     truncate_dim: int | None = None,
     task: str | None = None,
+    precision: Precision | Literal["auto"] = "float32",
 ) -> Encoder:
-    """Load an encoder.
+    """Load an encoder that the user names.
 
     Args:
         name: one that ``unembed encoders`` lists, a folder in sentence-transformers' format, a hub id
-            (``organisation/model``), or the address of an OpenAI-compatible endpoint (``https://host/v1#model``).
+            (``organisation/model``), the address of an OpenAI-compatible endpoint (``https://host/v1#model``), or
+            ``plugin:model`` of an installed plugin. A name out of a file goes to :func:`load_described_encoder`.
         prompt: text put before every sentence; by default the one that the model has for documents, if it has one.
         revision: a hub revision; ignored for folders and packaged encoders, which have one only.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         truncate_dim: keep only so many numbers of each vector, as Matryoshka models allow.
         task: which adapter, of encoders that have one for each task (jina-embeddings-v3).
+        precision: ``float32``; ``bfloat16``, about twice as fast where the processor has it; or ``auto``, which takes
+            bfloat16 where the processor has it and the vectors stay practically the same.
     """
     name = known_name(name)
-    wanted: dict[str, Any] = {"prompt": prompt, "truncate_dim": truncate_dim}
+    options: dict[str, Any] = {"prompt": prompt, "truncate_dim": truncate_dim}
     if is_endpoint(name):
-        _refuse(name, task=task)
+        _refuse(name, task=task, precision=_other_than_float32(precision))
         from unembed.encoders.endpoint import EndpointEncoder
 
-        return EndpointEncoder(name, **wanted)
+        return EndpointEncoder(name, **options)
     if name == USE:
-        _refuse(name, task=task, **wanted)
+        _refuse(name, task=task, precision=_other_than_float32(precision), **options)
         pieces = _packaged(name, _USE_PIECES)
         from unembed.encoders.universal import UniversalEncoder
 
         return UniversalEncoder(pieces)
+    if plugin := _plugin_for(name):
+        _refuse(name, precision=_other_than_float32(precision))
+        return plugin.load_encoder(name, options | {"revision": revision, "task": task}, device)
     require_extra("encoders", "sentence_transformers")
     path, name, revision, online = _locate(name, revision)
-    jina = name == "jinaai/jina-embeddings-v3" or _model_type(path) == "jina_embeddings_v3"
-    if not jina:
+    is_jina = name == "jinaai/jina-embeddings-v3" or _model_type(path) == "jina_embeddings_v3"
+    if not is_jina:
         _refuse(name, task=task)
     # Takes seconds, so a mistake in the name is found first.
     from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
 
-    if jina:
+    if is_jina:
         from unembed.encoders.jina import DEFAULT_TASK, build_jina
 
-        wanted["task"] = task or DEFAULT_TASK
-        wanted["build"] = partial(build_jina, task=wanted["task"])
+        options["task"] = task or DEFAULT_TASK
+        options["build"] = partial(build_jina, task=options["task"])
     return SentenceTransformerEncoder(
-        path, name=name, revision=revision, device=device, local_files_only=not online, **wanted
+        path, name=name, revision=revision, device=device, local_files_only=not online, precision=precision, **options
     )
+
+
+def load_described_encoder(
+    description: EncoderDescription, *, location: str | None = None, device: str = "auto"
+) -> Encoder:
+    """Load the encoder that a checkpoint or a store describes, with its prompt, task and dimension.
+
+    Whoever wrote the description must not decide where texts and keys are sent. So an encoder that runs elsewhere, an
+    endpoint or a plugin that asks one, is loaded only if the user names it.
+
+    Args:
+        description: as the checkpoint or the manifest has it.
+        location: where the user says that the encoder is: a folder, a hub id, an address; by default as described.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+    """
+    if location is None and sends_texts(description.name):
+        raise EncoderError(
+            f"Texts would be sent to '{printable(description.name)}', which only the inverter's own files name.",
+            "If you trust it, name it yourself: `encoder=ADDRESS`.",
+        )
+    name = description.name if location is None else location
+    return load_encoder(
+        name,
+        prompt=description.prompt,
+        truncate_dim=description.truncate_dim,
+        task=description.task,
+        revision=description.revision if location is None and "/" in name else None,
+        device=device,
+    )
+
+
+def sends_texts(name: str) -> bool:
+    """Whether an encoder of this name runs elsewhere, so that texts, and perhaps a key, leave this machine."""
+    plugin = _plugin_for(known_name(name))
+    return is_endpoint(name) or (plugin is not None and plugin.sends_texts)
 
 
 def is_endpoint(name: str) -> bool:
@@ -114,7 +158,17 @@ def _refuse(name: str, **options: Any) -> None:
     """Refuse options that an encoder does not have; silently other vectors would be worse."""
     given = [option for option, value in options.items() if value is not None]
     if given:
-        raise ConfigError(f"The encoder '{name}' has no {given[0]}.", f"Leave out {given[0]}.")
+        raise ConfigError(f"The encoder '{name}' has no {given[0]} to choose.", f"Leave out `{given[0]}`.")
+
+
+def _plugin_for(name: str) -> EncoderPlugin | None:
+    """Return the plugin that a name means, if any; names that are known here cannot be taken by one."""
+    return None if name in CATALOGUE or is_endpoint(name) else find_plugin(name)
+
+
+def _other_than_float32(precision: str) -> str | None:
+    """Return the precision if it asks for more than an encoder that only has float32 can do."""
+    return None if precision in ("float32", "auto") else precision
 
 
 def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool]:
@@ -127,7 +181,7 @@ def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool
         return name, Path(name).resolve().name, _fingerprint(Path(name)), False
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise EncoderError(
-            f"Unknown encoder '{name}': no packaged encoder, no folder, no hub id (organisation/model), no address.",
+            f"Unknown encoder '{name}': no packaged encoder, folder, hub id (organisation/model), address or plugin.",
             f"Packaged: {did_you_mean(name, [known for known in CATALOGUE if not CATALOGUE[known].repository])}",
         )
     known = CATALOGUE.get(name)
@@ -135,9 +189,9 @@ def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool
     return path, name, revision, _is_on_the_hub(path, revision)
 
 
-def _packaged(name: str, ending: str, place: int = 0) -> Path:
+def _packaged(name: str, ending: str, part: int = 0) -> Path:
     """Return a file of one of an encoder's packages, by the end of its path."""
-    return package_file(CATALOGUE[name].distributions[place], ending, CATALOGUE[name].install)
+    return package_file(CATALOGUE[name].distributions[part], ending, CATALOGUE[name].install)
 
 
 def _packaged_folder(name: str) -> Path:
@@ -148,7 +202,7 @@ def _packaged_folder(name: str) -> Path:
         pack = _packaged(name, ".hmsemb")
         return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(unpack_granite, pack))
     if name == "all-mpnet-base-v2":
-        parts = [_packaged(name, f".zip.{place + 1:03d}", place) for place in range(len(CATALOGUE[name].distributions))]
+        parts = [_packaged(name, f".zip.{part + 1:03d}", part) for part in range(len(CATALOGUE[name].distributions))]
         return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(_unzip, parts))
     return _packaged(name, "model/modules.json").parent
 
@@ -185,8 +239,8 @@ def _check_folder(folder: Path) -> None:
 def _model_type(path: str) -> str | None:
     """Return the architecture that a folder's configuration names; None for a hub id, or where there is none."""
     try:
-        found = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
-        return str(found["model_type"])
+        config = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+        return str(config["model_type"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -2,11 +2,12 @@
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 from unembed.errors import EncoderError, MissingExtraError, from_os_error
 
@@ -26,10 +27,10 @@ def package_file(distribution: str, ending: str, install: str) -> Path:
         files = Distribution.from_name(distribution).files or []
     except PackageNotFoundError as error:
         raise MissingExtraError(f"This needs {distribution}, which is not installed.", f"Run: {install}") from error
-    found = [Path(str(file.locate())) for file in files if file.as_posix().endswith(ending)]
-    if not found or not found[0].is_file():
+    paths = [Path(str(file.locate())) for file in files if file.as_posix().endswith(ending)]
+    if not paths or not paths[0].is_file():
         raise EncoderError(f"The package {distribution} has no file {ending} on disk.", "Reinstall it.")
-    return found[0]
+    return paths[0]
 
 
 def unpacked(name: str, build: Callable[[Path], None]) -> Path:
@@ -37,23 +38,23 @@ def unpacked(name: str, build: Callable[[Path], None]) -> Path:
 
     A folder is there once it is whole: it is filled under another name and then moved.
     """
-    place = cache_folder() / "encoders" / name
-    if place.is_dir():
-        return place
+    target = cache_folder() / "encoders" / name
+    if target.is_dir():
+        return target
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{name}.") as temporary:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}.") as temporary:
             folder = Path(temporary) / "folder"
             folder.mkdir()
             build(folder)
             try:
-                folder.rename(place)
+                folder.rename(target)
             except OSError:
-                if not place.is_dir():  # else another process was faster
+                if not target.is_dir():  # else another process was faster
                     raise
     except OSError as error:
-        raise from_os_error(error, f"unpacking an encoder to {place}") from error
-    return place
+        raise from_os_error(error, f"unpacking an encoder to {target}") from error
+    return target
 
 
 def join_files(parts: Iterable[Path], target: Path) -> None:
@@ -66,10 +67,5 @@ def join_files(parts: Iterable[Path], target: Path) -> None:
 
 def cache_folder() -> Path:
     """Return where unpacked encoders are kept: ``UNEMBED_CACHE``, or the user's cache on this system."""
-    if given := os.environ.get("UNEMBED_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "unembed" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "unembed"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unembed"
+    given = os.environ.get("UNEMBED_CACHE")
+    return Path(given) if given else user_cache_path("unembed", appauthor=False)

@@ -3,13 +3,16 @@
 The vectors are those of ``SentenceTransformer.encode`` up to rounding; only the batching differs. Texts of one length
 share a batch, so nothing is padded, and on a CPU each core works on a batch of its own. ``benchmarks/results.md`` says
 what that gains.
+
+In bfloat16 the weights, and what is computed with them, have 8 bits of precision instead of 24. Pooling, normalisation
+and the vectors stay float32.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +21,8 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from unembed.encoders.base import EncoderDescription, as_texts
+from unembed.encoders.base import EncoderDescription, Precision, as_texts
+from unembed.encoders.precision import PROBES, SAME, has_native_bfloat16, least_cosine
 from unembed.errors import ConfigError, EncoderError, UnembedError, first_line
 from unembed.progress import track
 from unembed.text import well_formed
@@ -49,6 +53,7 @@ class SentenceTransformerEncoder:
         truncate_dim: int | None = None,
         device: str = "auto",
         local_files_only: bool = False,
+        precision: Precision | Literal["auto"] = "float32",
         build: Callable[..., SentenceTransformer] = SentenceTransformer,
     ) -> None:
         _check_device(device)
@@ -87,6 +92,7 @@ class SentenceTransformerEncoder:
             truncate_dim=truncate_dim,
         )
         self._own_batches = self._reads_like_the_model()
+        self._set_precision(precision)
 
     @property
     def description(self) -> EncoderDescription:
@@ -123,6 +129,11 @@ class SentenceTransformerEncoder:
             pass
         return vectors
 
+    @property
+    def supports_substitutions(self) -> bool:
+        """Whether the gradient can be taken: where our reading of a text is the model's own."""
+        return self._own_batches
+
     def substitutions(
         self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
@@ -131,27 +142,27 @@ class SentenceTransformerEncoder:
         One backward pass gives the gradient with respect to the input embeddings; its product with the difference of
         two token embeddings is the first-order gain of exchanging them, for every token at every position at once.
         """
-        found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(sentences)
-        if not self._own_batches:
-            return found
+        best_of: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(sentences)
+        if not self.supports_substitutions:
+            return best_of
         ids = self._ids([well_formed(text) for text in sentences])
         own = self._tokenizer.encode_batch(list(sentences), add_special_tokens=False)
         starts = [_find(encoding.ids, row) for encoding, row in zip(own, ids, strict=True)]
         layer = self.model[0].auto_model.get_input_embeddings()
         for rows in batches_of_one_length([len(row) for row in ids], _GRADIENT_BATCH):
             gradient = self._gradient([ids[row] for row in rows], targets[rows])
-            for place, row in enumerate(rows):
-                if starts[row] is None:
+            for index, row in enumerate(rows):
+                start = starts[row]
+                if start is None:
                     continue
-                part = slice(starts[row], starts[row] + len(own[row].ids))
-                there = torch.tensor(own[row].ids, device=gradient.device)
-                products = gradient[place, part] @ layer.weight.detach().t()
-                gains = products - products.gather(1, there[:, None])
+                current = torch.tensor(own[row].ids, device=gradient.device)
+                products = (gradient[index, start : start + len(current)] @ layer.weight.detach().t()).float()
+                gains = products - products.gather(1, current[:, None])
                 gains[:, list(forbidden)] = -torch.inf
-                gains.scatter_(1, there[:, None], -torch.inf)
+                gains.scatter_(1, current[:, None], -torch.inf)
                 best = gains.topk(top)
-                found[row] = (best.indices.cpu().numpy(), best.values.cpu().numpy())
-        return found
+                best_of[row] = (best.indices.cpu().numpy(), best.values.cpu().numpy())
+        return best_of
 
     @torch.enable_grad()
     def _gradient(self, rows: list[list[int]], targets: np.ndarray) -> torch.Tensor:
@@ -171,6 +182,23 @@ class SentenceTransformerEncoder:
         cosine = torch.nn.functional.cosine_similarity(vectors, wanted)
         (gradient,) = torch.autograd.grad(cosine.sum(), captured)
         return gradient
+
+    def _set_precision(self, precision: Precision | Literal["auto"]) -> None:
+        if precision == "float32" or (precision == "auto" and not has_native_bfloat16(self.model.device)):
+            return
+        transformer = self.model[0]
+        parameters = [parameter for parameter in transformer.parameters() if parameter.is_floating_point()]
+        exact, expected = [parameter.data for parameter in parameters], self.encode(PROBES)
+        # Parameters only: rotary embeddings keep their frequencies in buffers, which need all their bits.
+        for parameter in parameters:
+            parameter.data = parameter.data.bfloat16()
+        handle = transformer.register_forward_hook(_widen)
+        if precision == "auto" and least_cosine(expected, self.encode(PROBES)) <= SAME:
+            handle.remove()
+            for parameter, data in zip(parameters, exact, strict=True):
+                parameter.data = data
+            return
+        self._description = self._description.model_copy(update={"precision": "bfloat16"})
 
     def _run(self, encode_batch: Callable[[np.ndarray], int], batches: list[np.ndarray]) -> Iterator[int]:
         cores = torch.get_num_threads()
@@ -243,15 +271,23 @@ def batches_of_one_length(lengths: Sequence[int], batch_size: int) -> list[np.nd
 
 def _find(part: list[int], whole: list[int]) -> int | None:
     """Return where a sentence's own tokens begin among those of its prompt and the special ones."""
-    places = range(len(whole) - len(part), -1, -1)
-    return next((start for start in places if part and whole[start : start + len(part)] == part), None)
+    starts = range(len(whole) - len(part), -1, -1)
+    return next((start for start in starts if part and whole[start : start + len(part)] == part), None)
+
+
+def _widen(_module: torch.nn.Module, _inputs: Any, features: dict[str, Any]) -> dict[str, Any]:
+    """Return what a transformer computed in bfloat16 as float32."""
+    return {
+        name: value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        for name, value in features.items()
+    }
 
 
 def _check_device(device: str) -> None:
     try:
         torch.empty(0, device=None if device == "auto" else device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"The device '{device}' cannot be used: {first_line(error)}", "Try --device cpu.") from error
+        raise ConfigError(f"The device '{device}' cannot be used: {first_line(error)}", "Try `device=cpu`.") from error
 
 
 @contextmanager
@@ -282,7 +318,7 @@ def _prompt_of(model: SentenceTransformer, given: str | None) -> str | None:
 
 def _checked_dimension(vector: np.ndarray, wanted: int | None, name: str) -> int:
     if wanted is not None and wanted > len(vector):
-        raise ConfigError(f"'{name}' gives {len(vector)} numbers, not {wanted}.", "Give a smaller truncate_dim.")
+        raise ConfigError(f"'{name}' gives {len(vector)} numbers, not {wanted}.", "Give a smaller `truncate_dim`.")
     return len(vector)
 
 

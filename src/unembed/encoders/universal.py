@@ -56,13 +56,13 @@ class UniversalEncoder:
         texts = as_texts(sentences)
         vectors = np.empty((len(texts), self.description.dim), dtype=np.float32)
 
-        def parts() -> Iterator[int]:
+        def batches() -> Iterator[int]:
             for start in range(0, len(texts), _AT_ONCE):
-                some = texts[start : start + _AT_ONCE]
-                vectors[start : start + len(some)] = self._model.encode(some)
-                yield len(some)
+                batch = texts[start : start + _AT_ONCE]
+                vectors[start : start + len(batch)] = self._model.encode(batch)
+                yield len(batch)
 
-        for _ in track(parts(), total=len(texts), label="Embedding", disable=not show_progress_bar):
+        for _ in track(batches(), total=len(texts), label="Embedding", disable=not show_progress_bar):
             pass
         return vectors
 
@@ -102,30 +102,30 @@ def _read_model(data: bytes) -> tuple[list[tuple[str, float]], bytes]:
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the numbered fields of a protobuf message; numbers of variable length are left out."""
-    place = 0
-    while place < len(message):
-        tag, place = _varint(message, place)
+    offset = 0
+    while offset < len(message):
+        tag, offset = _varint(message, offset)
         kind = tag & 7
         if kind == 0:
-            _, place = _varint(message, place)
+            _, offset = _varint(message, offset)
             continue
         if kind == 2:
-            length, place = _varint(message, place)
+            length, offset = _varint(message, offset)
         elif kind in _FIXED:
             length = _FIXED[kind]
         else:
             raise ValueError(f"unknown field type {kind}")
-        yield tag >> 3, message[place : place + length]
-        place += length
+        yield tag >> 3, message[offset : offset + length]
+        offset += length
 
 
-def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """Return the number that begins at ``place``, seven bits a byte, and where it ends."""
+def _varint(message: bytes, offset: int) -> tuple[int, int]:
+    """Return the number that begins at ``offset``, seven bits a byte, and where it ends."""
     value = shift = 0
     while True:
-        byte = message[place]
-        place += 1
+        byte = message[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return value, place
+            return value, offset

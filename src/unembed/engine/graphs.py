@@ -19,7 +19,7 @@ from unembed.model.denoiser import Modulation
 if TYPE_CHECKING:
     import onnx
 
-Precision = Literal["int8", "fp32"]
+GraphPrecision = Literal["int8", "float32"]
 HIDDEN_FILE = "hidden.onnx"
 LOGITS_FILE = "logits.onnx"
 CHOICE_FILE = "choice.onnx"
@@ -73,7 +73,7 @@ choice (float[M, outputs] products, float[rows, outputs] offsets)
 """
 
 
-def make_graphs(model: ConditionalMDLM, precision: Precision = "int8") -> dict[str, bytes]:
+def make_graphs(model: ConditionalMDLM, precision: GraphPrecision = "int8") -> dict[str, bytes]:
     """Return the graphs of a model as they are written to files, by name."""
     require_extra("onnx", "onnx", "onnxruntime", "onnxscript")
     import onnx
@@ -144,7 +144,7 @@ def _trace_all(model: ConditionalMDLM) -> "dict[str, onnx.ModelProto]":
     config = model.config
     rows, positions, asked = 2, 4, 3  # any but 1, which would be taken for a constant
     canvas = torch.zeros(rows, positions, dtype=torch.long)
-    condition = model.condition(torch.ones(rows, config.embedding_dim or 0))
+    condition = model.condition(torch.ones(rows, config.embedding_dim))
     inputs = pass_inputs(config, canvas, condition.modulation, torch.ones(rows), canvas[:, :asked])
     dynamic = {name: {0: torch.export.Dim.DYNAMIC} for name in inputs}
     dynamic["canvas"][1] = dynamic["asked"][1] = torch.export.Dim.DYNAMIC

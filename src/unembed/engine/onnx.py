@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from unembed.checkpoint import load_checkpoint
 from unembed.checkpoint.files import CARD_FILE, CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE
-from unembed.engine.graphs import GRAPHS, Precision, make_graphs, pass_inputs
+from unembed.config import SpellOutPrecision
+from unembed.engine.graphs import GRAPHS, GraphPrecision, make_graphs, pass_inputs
 from unembed.errors import CheckpointError, first_line, require_extra
 from unembed.files import atomic_path, checksum, write_bytes, write_json
 from unembed.model import Choice, Condition, ConditionalMDLM
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 INFO_FILE = "onnx.json"
-# Its kernel takes longer than the two that it stands for.
+# The fused kernel takes longer than the two that it replaces.
 _SLOWER_FUSED = "SkipLayerNormFusion"
 
 
@@ -37,7 +38,7 @@ class OnnxInfo(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["unembed-onnx-1"] = "unembed-onnx-1"
-    precision: Precision
+    precision: Annotated[GraphPrecision, SpellOutPrecision]
     weights: str
     """Checksum of ``model.safetensors``."""
     graphs: dict[str, str]
@@ -113,7 +114,7 @@ class OnnxEngine:
         return self.model.length_logits(embeddings)
 
 
-def export_onnx(source: Path, folder: Path, precision: Precision = "int8") -> OnnxInfo:
+def export_onnx(source: Path, folder: Path, precision: GraphPrecision = "int8") -> OnnxInfo:
     """Write the graphs of the inverter in ``source`` to ``folder``, with a copy of the inverter if that is elsewhere.
 
     ``onnx.json`` comes last: graphs of an export that was interrupted are never taken for whole.

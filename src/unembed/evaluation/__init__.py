@@ -5,14 +5,14 @@ from unembed.evaluation.bootstrap import Bootstrap, Figure
 from unembed.evaluation.denoising import draw_denoising, read_passes
 from unembed.evaluation.perplexity import load_language_model
 from unembed.evaluation.report import Report, evaluate
-from unembed.evaluation.section import Settings
+from unembed.evaluation.setup import EvaluationSettings
 from unembed.evaluation.writing import to_json, write_report
 
 __all__ = [
     "Bootstrap",
+    "EvaluationSettings",
     "Figure",
     "Report",
-    "Settings",
     "Subject",
     "draw_denoising",
     "evaluate",

@@ -70,24 +70,27 @@ def check_store(store: Store, info: CheckpointInfo) -> None:
             f"The store in {store.folder} holds vectors of '{theirs.name}' (revision {theirs.revision}, prompt "
             f"{theirs.prompt!r}); the inverter reads those of '{ours.name}' (revision {ours.revision}, prompt "
             f"{ours.prompt!r}).",
-            "Give the store that the inverter was trained on, or leave out --store.",
+            "Give the store that the inverter was trained on, or leave out `store`.",
         )
 
 
-def nearest_neighbours(vectors: np.ndarray, store: Store, tell: Callable[[int], None]) -> list[list[int]]:
-    """Return the tokens of the store's text that is nearest to each vector by cosine; ``tell`` hears of rows read."""
+def nearest_neighbours(vectors: np.ndarray, store: Store, on_rows: Callable[[int], None]) -> list[list[int]]:
+    """Return the tokens of the store's text that is nearest to each vector by cosine.
+
+    ``on_rows`` is told how many rows were read.
+    """
     targets = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     best = np.full(len(vectors), -np.inf, dtype=np.float32)
     owner = np.zeros(len(vectors), dtype=np.int64)
     for start in range(0, len(store), _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(store)))
-        found = store.embeddings(rows)
-        cosines = targets @ (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)).T
-        place = cosines.argmax(1)
-        value = np.take_along_axis(cosines, place[:, None], 1)[:, 0]
-        owner = np.where(value > best, rows[place], owner)
+        stored = store.embeddings(rows)
+        cosines = targets @ (stored / np.maximum(np.linalg.norm(stored, axis=1, keepdims=True), 1e-12)).T
+        nearest = cosines.argmax(1)
+        value = np.take_along_axis(cosines, nearest[:, None], 1)[:, 0]
+        owner = np.where(value > best, rows[nearest], owner)
         best = np.maximum(best, value)
-        tell(len(rows))
+        on_rows(len(rows))
     return [ids[:length] for ids, length in zip(store.tokens(owner).tolist(), store.lengths[owner], strict=True)]
 
 

@@ -8,13 +8,14 @@ from unembed.evaluation.baselines import Unconditional
 from unembed.evaluation.denoising import Pass, read_passes
 from unembed.evaluation.examiner import Examiner, Scores
 from unembed.evaluation.recover import BATCH_SIZE, Recovered, recover
-from unembed.evaluation.table import Fact, Mode, Row
+from unembed.evaluation.table import Fact, Row, RowMode
 from unembed.inverter import Inverter
-from unembed.progress import Tell
+from unembed.progress import OnProgress
 
 TIMED_TEXTS = 5
+"""Texts that are decoded one by one, to time them."""
 TIMED_SEARCHES = 2
-"""So many texts are decoded one by one, to see what one takes; fewer when guided, which takes many seconds each."""
+"""The same for guided decoding, which takes many seconds per text."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,13 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Scored:
     """What was recovered, and how good it is."""
 
     recovered: Recovered
     scores: Scores
 
-    def row(self, name: str, mode: Mode, facts: dict[str, Fact] | None = None) -> Row:
+    def row(self, name: str, mode: RowMode, facts: dict[str, Fact] | None = None) -> Row:
         """Return the figures as a row of a table."""
         return Row(name, mode, len(self.recovered.ids), self.scores.figures, facts or {})
 
@@ -41,15 +42,17 @@ class Outcome:
 class Bench:
     """Runs one inverter over an examiner's vectors, each way of decoding once."""
 
-    def __init__(self, subject: Subject, examiner: Examiner, *, guided_limit: int, label: str, tell: Tell) -> None:
+    def __init__(
+        self, subject: Subject, examiner: Examiner, *, guided_limit: int, label: str, on_progress: OnProgress
+    ) -> None:
         self.subject = subject
         self.examiner = examiner
         self._guided_limit = guided_limit
         self._label = label
-        self._tell = tell
-        self._outcomes: dict[str, Outcome] = {}
+        self._on_progress = on_progress
+        self._outcomes: dict[str, Scored] = {}
 
-    def outcome(self, options: DecodingConfig, *, unconditional: bool = False) -> Outcome:
+    def outcome(self, options: DecodingConfig, *, unconditional: bool = False) -> Scored:
         """Decode and measure, unless that was done before; guided decoding takes the first texts only."""
         key = f"{options.model_dump_json()} {unconditional}"
         if key not in self._outcomes:
@@ -68,14 +71,14 @@ class Bench:
                 options,
                 encoder=self.subject.encoder,
                 lengths=self._lengths(count),
-                tell=lambda done: self._tell(label, done, count),
+                on_finished=lambda done: self._on_progress(label, done, count),
             )
             self._outcomes[key] = self.judge(recovered)
         return self._outcomes[key]
 
-    def judge(self, recovered: Recovered) -> Outcome:
+    def judge(self, recovered: Recovered) -> Scored:
         """Measure what was recovered, by this inverter or otherwise."""
-        return Outcome(recovered, self.examiner.score(recovered.ids))
+        return Scored(recovered, self.examiner.score(recovered.ids))
 
     def seconds_per_text(self, options: DecodingConfig) -> dict[str, float]:
         """Return the wall time of a text by itself, and within the batches of :meth:`outcome`."""
@@ -123,6 +126,6 @@ def describe(options: DecodingConfig) -> str:
     return ", ".join([options.strategy, *(f"{name.replace('_', ' ')} {value}" for name, value in changed.items())])
 
 
-def mode_of(options: DecodingConfig) -> Mode:
+def mode_of(options: DecodingConfig) -> RowMode:
     """Say whether a way of decoding needs the encoder."""
     return "guided" if options.strategy == "guided" else "blind"

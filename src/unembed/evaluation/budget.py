@@ -4,11 +4,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unembed.config import DecodingConfig
 from unembed.evaluation.examiner import Examiner
 from unembed.evaluation.recover import Waypoint
-from unembed.evaluation.table import Fact, Row
+from unembed.evaluation.setup import Setup
+from unembed.evaluation.table import Fact, Row, Table
+from unembed.measures import BY_NAME
 
-MEASURES = ("cosine", "token_f1", "exact_match")
+_SHOWN = ("cosine", "token_f1", "exact_match")
+
+
+def budget_table(setup: Setup, way: DecodingConfig) -> Table:
+    """Show what a guided search reaches by its number of encoder calls."""
+    rows = budget_rows(setup.bench.outcome(way).recovered.ways, setup.bench.examiner)
+    note = (
+        "What the search had found by a number of encoder calls per text; 0 is its blind start. Texts that ended "
+        "earlier keep their result."
+    )
+    return Table("guided_budget", "Guided decoding by budget", note, rows, "encoder calls per text")
 
 
 def budget_rows(ways: Sequence[Sequence[Waypoint]], examiner: Examiner) -> list[Row]:
@@ -18,16 +31,16 @@ def budget_rows(ways: Sequence[Sequence[Waypoint]], examiner: Examiner) -> list[
     # Each hypothesis is embedded once, however many budgets it holds for.
     hypotheses = sorted({(row, tuple(ids)) for reached in states.values() for row, ids in enumerate(reached)})
     rows, ids = [row for row, _ in hypotheses], [list(ids) for _, ids in hypotheses]
-    values = examiner.token_measures(ids, rows) | {"cosine": examiner.cosines(examiner.texts(ids), rows)}
-    place = {hypothesis: number for number, hypothesis in enumerate(hypotheses)}
-    found = []
+    values = examiner.compare(ids, rows, [BY_NAME[name] for name in _SHOWN])
+    index = {hypothesis: number for number, hypothesis in enumerate(hypotheses)}
+    table_rows = []
     for budget, reached in states.items():
-        chosen = [place[row, tuple(ids)] for row, ids in enumerate(reached)]
-        figures = {name: examiner.bootstrap.mean(values[name][chosen]) for name in MEASURES}
+        chosen = [index[row, tuple(ids)] for row, ids in enumerate(reached)]
+        figures = {name: examiner.bootstrap.mean(values[name][chosen]) for name in _SHOWN}
         used = float(np.mean([min(budget, way[-1].encoder_calls) for way in ways]))
         facts: dict[str, Fact] = {"encoder calls used, mean": round(used, 1)}
-        found.append(Row(str(budget), "guided" if budget else "blind", len(ways), figures, facts))
-    return found
+        table_rows.append(Row(str(budget), "guided" if budget else "blind", len(ways), figures, facts))
+    return table_rows
 
 
 def best_within(way: Sequence[Waypoint], budget: int) -> list[int]:

@@ -29,19 +29,19 @@ class Pass:
 def read_passes(steps: Iterable[Step], inverter: Inverter, row: int = 0) -> list[Pass]:
     """Return the passes over the hypothesis that was kept for one vector."""
     own = [
-        (step, place) for step in steps for place, number in enumerate(step.rows.tolist()) if number == row
+        (step, index) for step in steps for index, number in enumerate(step.rows.tolist()) if number == row
     ]  # a step may show several hypotheses of the vector
-    kept = next(int(step.candidate[place]) for step, place in own if bool(step.final[place]))
+    kept = next(int(step.candidate[index]) for step, index in own if bool(step.final[index]))
     passes: dict[int, Pass] = {}
-    for step, place in own:
-        if int(step.candidate[place]) != kept:
+    for step, index in own:
+        if int(step.candidate[index]) != kept:
             continue
-        ids = step.canvas[place].tolist()
+        ids = step.canvas[index].tolist()
         tokens = [
             None if token == inverter.info.vocabulary.mask else inverter.tokenizer.id_to_token(token) or ""
             for token in ids
         ]
-        passes[int(step.passes[place])] = Pass(tokens, step.confidence[place].tolist())
+        passes[int(step.passes[index])] = Pass(tokens, step.confidence[index].tolist())
     return list(passes.values())
 
 
@@ -61,9 +61,10 @@ def draw_denoising(passes: Sequence[Pass], texts: Mapping[str, str], target: Pat
     spans = [range(start, min(start + _TOKENS_A_LINE, length)) for start in range(0, length, _TOKENS_A_LINE)]
     # All sizes are in inches. A column is as wide as the longest token that ever stands in it.
     widths = [
-        max(0.42, 0.16 + 0.078 * max(len(one.tokens[place] or "") for one in canvases)) for place in range(length)
+        max(0.42, 0.16 + 0.078 * max(len(canvas.tokens[position] or "") for canvas in canvases))
+        for position in range(length)
     ]
-    widest = max(4.0, *(sum(widths[place] + _GAP for place in span) for span in spans))
+    widest = max(4.0, *(sum(widths[position] + _GAP for position in span) for span in spans))
     said = {label: textwrap.wrap(text, int(widest / 0.072)) or [""] for label, text in texts.items()}
     head = 0.12 + 0.17 * sum(map(len, said.values()))
     block = 0.27 * len(canvases)
@@ -91,10 +92,10 @@ def draw_denoising(passes: Sequence[Pass], texts: Mapping[str, str], target: Pat
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
         left = 0.0
-        for place in span:
-            for row, one in enumerate(canvases):
-                _cell(axes, left, widths[place], row, one.tokens[place], one.confidences[place])
-            left += widths[place] + _GAP
+        for position in span:
+            for row, canvas in enumerate(canvases):
+                _cell(axes, left, widths[position], row, canvas.tokens[position], canvas.confidences[position])
+            left += widths[position] + _GAP
     with atomic_path(target) as temporary:
         figure.savefig(temporary, format="png", dpi=140)
 

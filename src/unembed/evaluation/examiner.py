@@ -8,19 +8,19 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.encoders import Encoder
-from unembed.evaluation.bleu import bleu_counts, bleu_of_counts
 from unembed.evaluation.bootstrap import Bootstrap, Figure
+from unembed.evaluation.figures import to_figures
 from unembed.evaluation.perplexity import LanguageModel, perplexity_of_sums
-from unembed.evaluation.texts import References
-from unembed.measures import exact_match, rouge_l, token_accuracy, token_f1
+from unembed.evaluation.texts import ReferenceTexts
+from unembed.measures import MEASURES, Forms, Measure, compare
 
 PERPLEXITY_TEXTS = 100
-"""So many texts of a row are scored by the language model at most, for it is larger than the inverters it judges."""
+"""The language model scores at most this many texts of a row: it is larger than the inverters it judges."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How near some recovered texts came to their references."""
+    """How close some recovered texts came to their references."""
 
     texts: list[str]
     """The recovered ones."""
@@ -35,7 +35,7 @@ class Examiner:
 
     def __init__(
         self,
-        references: References,
+        references: ReferenceTexts,
         tokenizer: Tokenizer,
         encoder: Encoder,
         bootstrap: Bootstrap,
@@ -54,33 +54,21 @@ class Examiner:
 
     def score(self, recovered: Sequence[Sequence[int]]) -> Scores:
         """Measure texts recovered from the first ``len(recovered)`` vectors."""
-        texts = self.texts(recovered)
-        references = self.references.texts[: len(texts)]
-        per_text = self.token_measures(recovered) | {
-            "rouge_l": np.array([rouge_l(*pair) for pair in zip(texts, references, strict=True)]),
-            "cosine": self.cosines(texts, range(len(texts))),
-        }
-        figures = {name: self.bootstrap.mean(values) for name, values in per_text.items()}
-        figures["bleu"] = self.bootstrap.of_sums(bleu_counts(texts, references), bleu_of_counts)
-        return Scores(texts, per_text, figures)
+        compared = self.compare(recovered, range(len(recovered)))
+        per_text = {name: values for name, values in compared.items() if values.ndim == 1}
+        return Scores(self.texts(recovered), per_text, to_figures(compared, self.bootstrap))
 
-    def token_measures(
-        self, recovered: Sequence[Sequence[int]], rows: Sequence[int] | None = None
+    def compare(
+        self, recovered: Sequence[Sequence[int]], rows: Sequence[int], measures: Sequence[Measure] = MEASURES
     ) -> dict[str, np.ndarray]:
-        """Measure token ids against the references of some rows, by default the first ones."""
-        wanted = [self.references.ids[row] for row in (range(len(recovered)) if rows is None else rows)]
-        measures = {"token_accuracy": token_accuracy, "token_f1": token_f1, "exact_match": exact_match}
-        return {
-            name: np.array([measure(*pair) for pair in zip(recovered, wanted, strict=True)])
-            for name, measure in measures.items()
-        }
-
-    def cosines(self, texts: Sequence[str], rows: Sequence[int]) -> np.ndarray:
-        """Embed texts, and compare them with the vectors of some rows."""
-        ours, theirs = self.encoder.encode(list(texts)), self.vectors[list(rows)]
-        norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
-        cosines: np.ndarray = (ours * theirs).sum(1) / np.maximum(norms, 1e-12)
-        return cosines
+        """Compare token ids, the texts that they say and the vectors of these with the references of some rows."""
+        texts = self.texts(recovered)
+        references = Forms(
+            [self.references.ids[row] for row in rows],
+            [self.references.texts[row] for row in rows],
+            self.vectors[list(rows)],
+        )
+        return compare(Forms(recovered, texts, self.encoder.encode(texts)), references, measures)
 
     def texts(self, recovered: Sequence[Sequence[int]]) -> list[str]:
         """Write token ids as text."""

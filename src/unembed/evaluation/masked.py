@@ -5,7 +5,7 @@ import torch
 
 from unembed.canvas import close_canvas
 from unembed.evaluation.bootstrap import Bootstrap, Figure
-from unembed.evaluation.texts import References
+from unembed.evaluation.texts import ReferenceTexts
 from unembed.inverter import Inverter
 from unembed.model.teacher_forcing import MASK_RATES, masked_guesses
 
@@ -14,7 +14,7 @@ _BATCH = 64
 
 @torch.no_grad()
 def masked_accuracy(
-    inverter: Inverter, references: References, vectors: np.ndarray, bootstrap: Bootstrap
+    inverter: Inverter, references: ReferenceTexts, vectors: np.ndarray, bootstrap: Bootstrap
 ) -> dict[str, Figure]:
     """Return ``masked_accuracy@r`` over all masked positions, for each mask rate."""
     model, length = inverter.model, references.canvas_length

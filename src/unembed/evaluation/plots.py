@@ -14,11 +14,11 @@ _COLOURS = ("#1f6fb2", "#c8553d", "#3f8f5b")
 def draw_profile(table: Table, target: Path, *, measure: str = "token_accuracy") -> None:
     """Draw a measure over neighbouring rows, such as positions: a line in the band of its interval."""
     figure, axes = _axes()
-    places = range(1, len(table.rows) + 1)
-    _band(axes, places, table, measure, _COLOURS[0])
+    ticks = range(1, len(table.rows) + 1)
+    _band(axes, ticks, table, measure, _COLOURS[0])
     names = [row.name for row in table.rows]
     step = -(-len(names) // 16)
-    axes.set_xticks(places[::step], names[::step])
+    axes.set_xticks(ticks[::step], names[::step])
     axes.set(xlabel=table.what, ylabel=measure, title=_title(table))
     axes.set_ylim(0, _ceiling(table, measure))
     _save(figure, target)
@@ -28,8 +28,8 @@ def draw_groups(table: Table, target: Path, *, measure: str = "token_accuracy") 
     """Draw a measure of separate groups: bars with their intervals."""
     figure, axes = _axes()
     figures = [row.figures[measure] for row in table.rows]
-    values = [one.value for one in figures]
-    errors = [[one.value - one.low for one in figures], [one.high - one.value for one in figures]]
+    values = [each.value for each in figures]
+    errors = [[each.value - each.low for each in figures], [each.high - each.value for each in figures]]
     axes.bar(range(len(values)), values, width=0.62, color=_COLOURS[0], alpha=0.85)
     axes.errorbar(range(len(values)), values, yerr=errors, fmt="none", ecolor="#16324f", elinewidth=1.2, capsize=3)
     axes.set_xticks(range(len(values)), [f"{row.name}\nn = {row.n:,}" for row in table.rows], fontsize=8)
@@ -64,11 +64,16 @@ def _axes() -> tuple[Any, Any]:
     return figure, axes
 
 
-def _band(axes: Any, places: Sequence[int], table: Table, measure: str, colour: str) -> None:
+def _band(axes: Any, positions: Sequence[int], table: Table, measure: str, colour: str) -> None:
     figures = [row.figures[measure] for row in table.rows]
-    axes.plot(places, [one.value for one in figures], color=colour, marker="o", markersize=3.5, label=measure)
+    axes.plot(positions, [each.value for each in figures], color=colour, marker="o", markersize=3.5, label=measure)
     axes.fill_between(
-        places, [one.low for one in figures], [one.high for one in figures], color=colour, alpha=0.15, linewidth=0
+        positions,
+        [each.low for each in figures],
+        [each.high for each in figures],
+        color=colour,
+        alpha=0.15,
+        linewidth=0,
     )
 
 

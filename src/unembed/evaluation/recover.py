@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unembed.config import DecodingConfig
-from unembed.decoding import Step
 from unembed.encoders import Encoder
 from unembed.inverter import Inverter
 
@@ -50,9 +49,9 @@ def recover(
     encoder: Encoder,
     lengths: Sequence[int] | None = None,
     batch_size: int = BATCH_SIZE,
-    tell: Callable[[int], None] = lambda done: None,
+    on_finished: Callable[[int], None] = lambda count: None,
 ) -> Recovered:
-    """Invert every vector; ``tell`` hears how many more are finished.
+    """Invert every vector.
 
     Args:
         inverter: what inverts.
@@ -61,9 +60,9 @@ def recover(
         encoder: for ``guided``; blind strategies never see it.
         lengths: of the texts, where the protocol makes them known.
         batch_size: hypotheses decoded together.
-        tell: called after each step.
+        on_finished: told after each step how many more vectors are finished.
     """
-    guided = options.strategy == "guided"
+    guided, vocabulary = options.strategy == "guided", inverter.info.vocabulary
     ids: list[list[int]] = [[] for _ in vectors]
     passes, calls = [0] * len(vectors), [0] * len(vectors)
     ways: list[list[Waypoint]] = [[] for _ in vectors] if guided else []
@@ -71,18 +70,11 @@ def recover(
     for step in inverter.decode(
         vectors, options, lengths=lengths, encoder=encoder if guided else None, batch_size=batch_size
     ):
+        finished = step.finished(vocabulary)
+        for text in finished:
+            ids[text.row], passes[text.row], calls[text.row] = text.ids, text.passes, text.encoder_calls
         if guided:
-            _add_waypoints(ways, step, inverter)
-        places = step.final.nonzero()[:, 0].tolist()
-        for place in places:
-            row = int(step.rows[place])
-            ids[row] = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-            passes[row], calls[row] = int(step.passes[place]), int(step.encoder_calls[place])
-        tell(len(places))
+            for text in step.complete(vocabulary):
+                ways[text.row].append(Waypoint(text.encoder_calls, text.score, text.ids))
+        on_finished(len(finished))
     return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)
-
-
-def _add_waypoints(ways: list[list[Waypoint]], step: Step, inverter: Inverter) -> None:
-    for place in (step.mask_rate == 0.0).nonzero()[:, 0].tolist():
-        ids = inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-        ways[int(step.rows[place])].append(Waypoint(int(step.encoder_calls[place]), float(step.score[place]), ids))

@@ -7,13 +7,15 @@ from unembed._version import __version__
 from unembed.errors import ConfigError
 from unembed.evaluation.baselines import check_store, count_tokens
 from unembed.evaluation.bench import Subject
-from unembed.evaluation.bleu import bleu_signature
 from unembed.evaluation.bootstrap import LEVEL
+from unembed.evaluation.comparisons import model_facts
 from unembed.evaluation.examiner import PERPLEXITY_TEXTS
 from unembed.evaluation.perplexity import MODEL, REMEDY, LanguageModel
-from unembed.evaluation.section import Seconds, Section, SectionMaker, Settings, model_facts
+from unembed.evaluation.section import Seconds, Section, make_section
+from unembed.evaluation.setup import EvaluationSettings, Setup
 from unembed.evaluation.table import Fact
-from unembed.progress import Tell
+from unembed.measures import MEASURES, bleu_signature
+from unembed.progress import OnProgress
 from unembed.store import Store
 
 Timing = dict[str, Seconds]
@@ -38,12 +40,12 @@ class Report:
 def evaluate(
     subjects: Sequence[Subject],
     sources: Mapping[str, Sequence[str]],
-    settings: Settings,
+    settings: EvaluationSettings,
     *,
     store: Store | None = None,
     milestones: Sequence[Subject] = (),
     language_model: LanguageModel | None = None,
-    tell: Tell = lambda label, done, total: None,
+    on_progress: OnProgress = lambda label, done, total: None,
 ) -> tuple[Report, Timing]:
     """Measure inverters on texts.
 
@@ -54,7 +56,7 @@ def evaluate(
         store: what the first inverter was trained on, for the nearest neighbours and the token frequencies.
         milestones: earlier states of the first inverter, in order.
         language_model: for perplexity.
-        tell: hears of progress.
+        on_progress: told what is being done, how many more texts are done, of how many.
     """
     first = subjects[0].inverter.info
     if store is not None:
@@ -65,7 +67,7 @@ def evaluate(
             raise ConfigError(
                 f"{milestone.name} reads vectors of '{info.encoder.name}', the first model those of "
                 f"'{first.encoder.name}'.",
-                "Give the run that the first --model comes from.",
+                "Give the run that the first `model` comes from.",
             )
     counts = None if store is None else count_tokens(store)
     report = Report(
@@ -81,8 +83,8 @@ def evaluate(
     timing: Timing = {}
     for name, texts in sources.items():
         for protocol in settings.protocols:
-            maker = SectionMaker(subjects, name, texts, protocol, settings, language_model, tell)
-            section, timing[maker.name] = maker.section(store, counts, milestones)
+            setup = Setup(subjects, name, texts, protocol, settings, language_model, on_progress)
+            section, timing[setup.name] = make_section(setup, store, counts, milestones)
             report.sections.append(section)
     return report, timing
 
@@ -96,8 +98,9 @@ def _notes(language_model: LanguageModel | None, store: Store | None) -> list[st
         "blind: from the vector alone. guided: the encoder is asked on the way.",
         "Brackets hold 95 % bootstrap intervals (percentiles, texts resampled). Where nothing or everything was hit "
         "they shrink to a point; the true rate may still be as far away as about 3 / n.",
-        "token_accuracy, token_f1, exact_match, rouge_l and cosine are means over texts, from 0 to 1 (cosine from -1); "
-        "bleu is corpus BLEU by sacrebleu, from 0 to 100.",
+        "sentence_bleu and word_set_f1 are the measures that vec2text reports. Both mind the case of letters, but an "
+        "uncased tokenizer has none to give back: its texts are compared in lower case.",
+        *(f"{measure.name}: {measure.meaning}" for measure in MEASURES),
     ]
     if language_model is None:
         notes.append(f"perplexity is left out: no language model is installed. To have it: {REMEDY}")
@@ -107,5 +110,5 @@ def _notes(language_model: LanguageModel | None, store: Store | None) -> list[st
             "at most; it does not compare with perplexities under other models."
         )
     if store is None:
-        notes.append("The nearest neighbour in the training set is left out: no --store was given.")
+        notes.append("The nearest neighbour in the training set is left out: no `store` was given.")
     return notes

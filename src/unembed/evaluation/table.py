@@ -5,17 +5,17 @@ from typing import Literal
 
 from unembed.evaluation.bootstrap import Figure
 
-Mode = Literal["blind", "guided", "baseline", "teacher-forced"]
+RowMode = Literal["blind", "guided", "baseline", "teacher-forced"]
 """``blind``: from the vector alone. ``guided``: with the encoder. ``baseline``: no inversion at all."""
 Fact = str | int | float
 
 
 @dataclass(frozen=True)
 class Row:
-    """Some figures of one thing that was measured, and facts about it."""
+    """Figures of something that was measured, and facts about it."""
 
     name: str
-    mode: Mode
+    mode: RowMode
     n: int
     """Texts."""
     figures: dict[str, Figure] = field(default_factory=dict)

@@ -20,7 +20,7 @@ _AT_ONCE = 512
 
 
 @dataclass(frozen=True)
-class References:
+class ReferenceTexts:
     """The texts of one protocol, in random order."""
 
     protocol: Protocol
@@ -48,7 +48,7 @@ def choose_references(
     limit: int,
     seed: int = 0,
     name: str = "the texts",
-) -> References:
+) -> ReferenceTexts:
     """Draw up to ``limit`` different texts that the protocol admits.
 
     The order depends on the texts and the seed alone, so that models of other tokenizers see the same texts where
@@ -60,7 +60,7 @@ def choose_references(
     looked_at = 0
     for start in range(0, len(order), _AT_ONCE):
         for admitted in _admit(
-            [different[place] for place in order[start : start + _AT_ONCE]], tokenizer, protocol, canvas_length
+            [different[index] for index in order[start : start + _AT_ONCE]], tokenizer, protocol, canvas_length
         ):
             looked_at += 1
             if admitted is not None:
@@ -73,12 +73,12 @@ def choose_references(
         wanted = "at least" if protocol == "canvas" else "at most"
         raise CorpusError(
             f"None of the {len(different)} different texts of {name} has {wanted} {canvas_length} tokens.",
-            f"Give other texts, or choose --protocol {'natural' if protocol == 'canvas' else 'canvas'}.",
+            f"Give other texts, or choose `protocol={'natural' if protocol == 'canvas' else 'canvas'}`.",
         )
     ids, said = zip(*kept, strict=True)
-    lost, total = count_lost([different[place] for place in order[:looked_at]], tokenizer)
+    lost, total = count_lost([different[index] for index in order[:looked_at]], tokenizer)
     share = lost / max(1, total)
-    return References(protocol, canvas_length, list(said), list(ids), looked_at, len(different), share)
+    return ReferenceTexts(protocol, canvas_length, list(said), list(ids), looked_at, len(different), share)
 
 
 def _admit(

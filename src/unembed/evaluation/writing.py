@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from unembed.evaluation.denoising import draw_denoising
+from unembed.evaluation.markdown import to_markdown
 from unembed.evaluation.plots import draw_budget, draw_groups, draw_profile
 from unembed.evaluation.report import Report, Timing
 from unembed.evaluation.section import Section
-from unembed.evaluation.tables import to_markdown
 from unembed.files import write_json, write_text
 from unembed.training.curves import draw_curves
 
@@ -62,15 +62,15 @@ def _draw(section: Section, folder: Path) -> dict[tuple[str, str], str]:
     """Draw the pictures of a section; return their paths within the folder."""
     drawn = {}
 
-    def place(key: str) -> Path:
+    def path_of(key: str) -> Path:
         drawn[section.name, key] = f"{FIGURES_FOLDER}/{section.name}-{key.replace('_', '-')}.png"
         return folder / drawn[section.name, key]
 
     for table in section.tables:
         if table.key in _DRAWN and len(table.rows) > 1:
-            _DRAWN[table.key](table, place(table.key))
+            _DRAWN[table.key](table, path_of(table.key))
     shown = section.denoising
-    draw_denoising(shown.passes, {"original": shown.reference, "recovered": shown.recovered}, place("denoising"))
+    draw_denoising(shown.passes, {"original": shown.reference, "recovered": shown.recovered}, path_of("denoising"))
     return drawn
 
 

@@ -8,12 +8,12 @@ from torch import Tensor
 
 
 class Candidates(NamedTuple):
-    """The ids that are scored, where not all are: a sampled softmax chooses among these."""
+    """The ids that a sampled softmax scores."""
 
     tokens: Tensor
     """(C,) in ascending order."""
     correction: Tensor
-    """(C,) added to the logits: a token drawn with probability p stands for 1 / p of its kind."""
+    """(C,) added to the logits: a token that was drawn with probability p stands for 1 / p tokens."""
 
     def to(self, device: torch.device) -> "Candidates":
         """Move both tensors to a device."""

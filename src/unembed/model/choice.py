@@ -33,5 +33,5 @@ def choose_likeliest(logits: Tensor, *, with_entropy: bool = False) -> Choice:
 
 
 def _argmax(logits: Tensor) -> Tensor:
-    """Return the place of each row's maximum; on the CPU with numpy, which takes a twentieth of torch's time."""
+    """Return the index of each row's maximum; on the CPU with numpy, which takes a twentieth of torch's time."""
     return torch.from_numpy(logits.detach().numpy().argmax(-1)) if logits.device.type == "cpu" else logits.argmax(-1)

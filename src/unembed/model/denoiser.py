@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
-from unembed.model.places import NO_PLACES, Places, make_places
+from unembed.model.positions import NO_POSITIONS, AttentionPositions, make_positions
 from unembed.model.readout import scale_to_sphere
 
 INITIAL_STD = 0.02
@@ -38,8 +38,8 @@ class Block(nn.Module):
 
     ``pre`` is DiT's layout: norm, modulate, sublayer, gate, add; the gate starts at zero, so the block starts as the
     identity. ``post`` is BERT's: sublayer, gate, add, norm, modulate; there the modulation starts as one, so the block
-    starts as the pretrained layer that it was copied from. ModernBERT's is ``pre`` in what comes after what, and starts
-    like ``post``; its feed-forward is gated, and its first layer has no norm before attention.
+    starts as the pretrained layer that it was copied from. ModernBERT's has the order of ``pre`` and starts like
+    ``post``; its feed-forward is gated, and its first layer has no norm before attention.
     """
 
     def __init__(self, config: ModelConfig, number: int) -> None:
@@ -48,7 +48,7 @@ class Block(nn.Module):
         self.dropout = config.dropout
         self.post = config.norm == "post"
         modern = config.architecture == "modernbert"
-        # As an encoder's layers are: norms have weights of their own, and gates start at one.
+        # Like an encoder's layers: norms have weights of their own, and gates start at one.
         self.pretrained = self.post or modern
         self.geglu = modern
         self.gated = config.conditioning == "adaln-zero"
@@ -60,7 +60,11 @@ class Block(nn.Module):
         self.feedforward_norm = make_norm(config, self.pretrained)
 
     def forward(
-        self, hidden: Tensor, modulation: Tensor, asked: Tensor | None = None, places: Places = NO_PLACES
+        self,
+        hidden: Tensor,
+        modulation: Tensor,
+        asked: Tensor | None = None,
+        positions: AttentionPositions = NO_POSITIONS,
     ) -> Tensor:
         """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W).
 
@@ -72,26 +76,28 @@ class Block(nn.Module):
         else:
             (scale_a, shift_a, scale_f, shift_f), gate_a, gate_f = parts, None, None
         if self.post:
-            update = self._attend(hidden, asked, places)
+            update = self._attend(hidden, asked, positions)
             hidden = self.attention_norm(self._add(take(hidden, asked), update, gate_a))
             hidden = modulate(hidden, scale_a, shift_a)
             return modulate(self.feedforward_norm(self._add(hidden, self._feed(hidden), gate_f)), scale_f, shift_f)
-        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked, places)
+        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked, positions)
         hidden = self._add(take(hidden, asked), update, gate_a)
         return self._add(hidden, self._feed(modulate(self.feedforward_norm(hidden), scale_f, shift_f)), gate_f)
 
-    def _attend(self, hidden: Tensor, asked: Tensor | None = None, places: Places = NO_PLACES) -> Tensor:
+    def _attend(
+        self, hidden: Tensor, asked: Tensor | None = None, positions: AttentionPositions = NO_POSITIONS
+    ) -> Tensor:
         width = hidden.shape[-1]
         if asked is None:
             parts = self.attention_in(hidden).chunk(3, dim=-1)
         else:
             weight, bias = self.attention_in.weight, self.attention_in.bias
-            asking = F.linear(take(hidden, asked), weight[:width], bias[:width])
-            parts = (asking, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        query, key, favour = places.apply(query, key, asked)
+            queries = F.linear(take(hidden, asked), weight[:width], bias[:width])
+            parts = (queries, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        q, k, score_bias = positions.apply(q, k, asked)
         dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=favour, dropout_p=dropout)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=score_bias, dropout_p=dropout)
         return F.dropout(self.attention_out(mixed.transpose(1, 2).flatten(2)), self.dropout, self.training)
 
     def _feed(self, hidden: Tensor) -> Tensor:
@@ -114,8 +120,6 @@ class Denoiser(nn.Module):
 
     def __init__(self, config: ModelConfig, vocabulary: CanvasVocabulary) -> None:
         super().__init__()
-        assert config.embedding_dim is not None
-        assert config.canvas_length is not None
         self.config = config
         self.vocabulary = vocabulary
         width = config.width
@@ -139,7 +143,7 @@ class Denoiser(nn.Module):
             self.time_in = nn.Linear(width, width)
             self.time_modulation = nn.Linear(width, (config.layers * parts + 2) * width)
 
-        self.places = make_places(config)
+        self.positions = make_positions(config)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.layers))
         self.final_norm = make_norm(config, pretrained=config.architecture == "modernbert")
         self.head = nn.Linear(width, width)
@@ -198,10 +202,10 @@ class Denoiser(nn.Module):
         last = len(self.blocks) - 1
         if asked is not None:
             asked = asked + prefix.shape[1]
-        places = self.places(hidden.shape[1])
+        positions = self.positions(hidden.shape[1])
         for number, block in enumerate(self.blocks):
-            # Only after the last block does nobody attend to the other positions any more.
-            hidden = block(hidden, blocks[:, number], asked if number == last else None, places[number])
+            # After the last block no layer attends to the other positions any more.
+            hidden = block(hidden, blocks[:, number], asked if number == last else None, positions[number])
         if asked is None:
             hidden = hidden[:, prefix.shape[1] :]
         scale, shift = final.unsqueeze(2).unbind(1)

@@ -41,20 +41,20 @@ class Objective:
     def __init__(self, noise: NoiseSchedule, training: TrainingConfig, token_counts: Tensor) -> None:
         self.noise = noise
         self.training = training
-        # The frequent tokens are always in the sampled softmax; the others stand in for one another.
+        # The frequent tokens are always in the sampled softmax. Of the others, a random few stand for all.
         self._frequent = most_frequent(token_counts, training.frequent_tokens)
         self._outputs = len(token_counts)
 
     def draw(self, tokens: Tensor, generator: torch.Generator) -> Noised:
         """Draw times, masks, dropped conditions and the sampled softmax's candidates for a batch."""
         rows, length = tokens.shape
-        times, masks = self.noise.sample(rows, length, generator)
+        times, weights, masks = self.noise.sample(rows, length, generator)
         dropped = torch.rand(rows, generator=generator) < self.training.condition_dropout
         sampled = self.training.sampled_softmax
         candidates = (
             draw_candidates(tokens[masks], self._frequent, self._outputs, sampled, generator) if sampled else None
         )
-        return Noised(times, self.noise.weight(times), masks, dropped, candidates)
+        return Noised(times, weights, masks, dropped, candidates)
 
     def __call__(self, model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, noised: Noised) -> Tensor:
         """Return the loss of a batch, vectors (B, d) and full canvases (B, T), in nats per token.

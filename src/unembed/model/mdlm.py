@@ -15,7 +15,7 @@ from unembed.errors import ConfigError
 from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
-from unembed.model.readout import Readout, scale_to_sphere
+from unembed.model.readout import make_readout, scale_to_sphere
 
 # Of more rows than these, the product is as fast in either layout of the weights.
 _FEW_ROWS = 2
@@ -41,22 +41,22 @@ class ConditionalMDLM(nn.Module):
 
     def __init__(self, config: ModelConfig, vocabulary: CanvasVocabulary) -> None:
         super().__init__()
-        if config.embedding_dim is None or config.canvas_length is None or config.vocabulary_size != vocabulary.size:
+        if config.vocabulary_size != vocabulary.size:
             raise ConfigError(
-                "The model's embedding_dim, canvas_length and vocabulary_size are not set.", "Use fit_config."
+                f"The model is for {config.vocabulary_size:,} tokens, the vocabulary has {vocabulary.size:,}.",
+                "Give the vocabulary that the model's config was made for.",
             )
         self.config = config
         self.vocabulary = vocabulary
         self.denoiser = Denoiser(config, vocabulary)
-        self.readout = Readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
+        self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it stands on the canvas ("on a beach on a beach"), how much less depends on it.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
         if config.freeze_token_embeddings:
             self.denoiser.token_embedding.weight.requires_grad_(False)
-        if config.readout.kind == "none":
-            self.prior_scale.requires_grad_(False)
-            self.prior_damping.requires_grad_(False)
+        self.prior_scale.requires_grad_(self.readout.gives_prior)
+        self.prior_damping.requires_grad_(self.readout.gives_prior)
         self.register_buffer("_output_columns", None, persistent=False)
         self._output_columns: Tensor | None
         self.length_head = (
@@ -139,7 +139,7 @@ class ConditionalMDLM(nn.Module):
 
         Takes as long as there are positions, not tokens.
         """
-        if self.readout.config.kind == "none":
+        if not self.readout.gives_prior:
             return logits
         revealed, columns = self._columns(canvas, tokens)
         surprise = self.readout.repetition[canvas.masked_fill(~revealed, 0)]

@@ -1,25 +1,40 @@
-"""Weights as they are stored: whole, halved, or with the large tables in 8 bits. Knows tensors by name, no models."""
+"""Weights as they are stored: whole, halved, or with large tables in 8 bits. Knows tensors by name, no models."""
 
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-Precision = Literal["float32", "float16", "compact"]
-"""``compact`` is float16, and int8 for the tables that have a row per token of the vocabulary."""
+WeightPrecision = Literal["float32", "float16", "compact"]
+"""``compact`` is float16, and 8 bits per entry for the large matrices that are named."""
 
-# The two largest parts of a small model. Rounded to 8 bits per row, their entries err by 0.4 % of the row's largest.
-_TABLES = ("denoiser.token_embedding.weight", "readout.linear.weight", "readout.out.weight")
+TABLES = ("denoiser.token_embedding.weight", "readout.linear.weight", "readout.out.weight")
+"""The tables with a row per token: the largest parts of a small model."""
+# A matrix with fewer entries is not worth the rounding.
+_LARGE = 256
+# Rounded to 8 bits per row, entries err by 0.4 % of the row's largest.
 _SCALE = ".scale"
 _STEPS = 127
 
 
-def pack(weights: dict[str, Tensor], precision: Precision) -> dict[str, Tensor]:
-    """Return the tensors to be written."""
+def pack(
+    weights: dict[str, Tensor], precision: WeightPrecision, in_8_bits: Collection[str] = TABLES
+) -> dict[str, Tensor]:
+    """Return the tensors to be written.
+
+    Args:
+        weights: by name.
+        precision: of all weights.
+        in_8_bits: which matrices ``compact`` rounds to 8 bits with a scale per row: names, or patterns such as
+            ``readout.*``. Vectors and small matrices are never rounded.
+    """
     dtype = torch.float32 if precision == "float32" else torch.float16
     packed = {}
     for name, tensor in weights.items():
-        if precision == "compact" and name in _TABLES:
+        named = any(fnmatchcase(name, pattern) for pattern in in_8_bits)
+        if precision == "compact" and named and tensor.ndim == 2 and tensor.numel() >= _LARGE:
             scale = (tensor.abs().amax(1, keepdim=True) / _STEPS).clamp(min=torch.finfo(torch.float16).tiny).half()
             packed[name] = (tensor / scale.float()).round().clamp(-_STEPS, _STEPS).to(torch.int8)
             packed[name + _SCALE] = scale

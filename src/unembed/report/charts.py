@@ -16,21 +16,21 @@ def histogram(counts: Sequence[int], *, threshold: float, what: str) -> Markup:
     room = _HEIGHT - _BOTTOM - _TOP
     most = max([*counts, 1])
     parts = []
-    for place, count in enumerate(counts):
+    for index, count in enumerate(counts):
         height = room * count / most
-        left, top = _LEFT + place * step, _HEIGHT - _BOTTOM - height
-        kind = "high" if place / len(counts) >= threshold else "low"
+        left, top = _LEFT + index * step, _HEIGHT - _BOTTOM - height
+        kind = "high" if index / len(counts) >= threshold else "low"
         if count:
             parts.append(
                 f'<rect class="{kind}" x="{left + 2:.1f}" y="{top:.1f}" width="{step - 4:.1f}" height="{height:.1f}"/>'
                 f'<text class="count" x="{left + step / 2:.1f}" y="{top - 5:.1f}">{count:,}</text>'
             )
-        parts.append(f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 16}">{place / len(counts):.0%}</text>')
+        parts.append(f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 16}">{index / len(counts):.0%}</text>')
     end = _WIDTH - _LEFT
     parts.append(f'<text class="tick last" x="{end}" y="{_HEIGHT - _BOTTOM + 16}">100%</text>')
     parts.append(f'<line x1="{_LEFT}" y1="{_HEIGHT - _BOTTOM}" x2="{end}" y2="{_HEIGHT - _BOTTOM}"/>')
     parts.append(f'<text class="axis" x="{_WIDTH / 2}" y="{_HEIGHT - 3}">{what}</text>')
-    told = ", ".join(f"{place / len(counts):.0%}: {count}" for place, count in enumerate(counts))
+    told = ", ".join(f"{index / len(counts):.0%}: {count}" for index, count in enumerate(counts))
     return _svg(_WIDTH, _HEIGHT, parts, f"Vectors by {what}: {told}", "histogram")
 
 

@@ -4,35 +4,16 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 
-from unembed.audit import READABLE, Audit
-from unembed.audit.result import Example, Mode, Verdict
+from unembed.audit import Audit
+from unembed.audit.result import Attack, Example, Verdict
 from unembed.evaluation import Figure
+from unembed.measures import BY_NAME, MEASURES, READABLE, READABLE_FROM, percent
 from unembed.report.charts import bar, histogram
 
-_MEASURES = {
-    "readable": (
-        "Readable texts",
-        "Share of vectors from which at least half of the words come back (token F1 of 50% or more).",
-    ),
-    "token_f1": (
-        "Words recovered",
-        "Token F1: how far the words of the recovered text and those of the original are the same, in any order.",
-    ),
-    "token_accuracy": (
-        "Words at their place",
-        "Share of the original's tokens that the recovered text has at the very same position.",
-    ),
-    "rouge_l": ("Words in order", "ROUGE-L: the longest run of words that both texts have in the same order, as F1."),
-    "exact_match": ("Word-for-word recovery", "Share of texts recovered without a single difference."),
-    "bleu": ("BLEU", "Corpus BLEU by sacrebleu, 0 to 100: runs of one to four words that both texts have."),
-    "cosine": (
-        "Nearness of meaning",
-        "Cosine between the stored vector and the recovered text's own vector; 1 is the same.",
-    ),
-}
+_MEASURES = (READABLE, *MEASURES)
 _ATTACKERS = {
     "blind": ("Blind", "has nothing but the vectors"),
-    "guided": ("Guided", "also has the encoder, which is public or rented, and asks it while searching"),
+    "guided": ("Guided", "also has the encoder, and asks it while searching"),
 }
 
 
@@ -46,31 +27,19 @@ def render(audit: Audit) -> str:
         style=_file("report.css"),
         measures=_MEASURES,
         attackers=_ATTACKERS,
-        worst=next(mode for mode in audit.modes if mode.name == audit.verdict.mode),
-        examples=worst_examples(audit.modes),
-        readable=READABLE,
+        worst=next(attack for attack in audit.attacks if attack.name == audit.verdict.attacker),
+        examples=worst_examples(audit.attacks),
+        readable=READABLE_FROM,
         finding=_finding(audit.verdict),
     )
 
 
-def percent(value: float) -> str:
-    """Write a share as people do: no decimals but where they are all there is."""
-    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
-
-
 def _figure(figure: Figure, name: str) -> str:
-    return (
-        f"{figure.value:.1f}"
-        if name == "bleu"
-        else f"{figure.value:.2f}"
-        if name == "cosine"
-        else percent(figure.value)
-    )
+    return BY_NAME[name].show(figure.value)
 
 
 def _interval(figure: Figure, name: str) -> str:
-    low, high = (Figure(value, 0, 0, 0) for value in (figure.low, figure.high))
-    return f"{_figure(low, name)} to {_figure(high, name)}"
+    return f"{BY_NAME[name].show(figure.low)} to {BY_NAME[name].show(figure.high)}"
 
 
 def _finding(verdict: Verdict) -> str:
@@ -88,20 +57,20 @@ def _one_in(value: float) -> str:
     return f"{percent(value)} of the" if many < 3 else f"one in {many:,}"
 
 
-def _sentence(mode: Mode) -> str:
-    how = "measured against the stored texts" if mode.known else "estimated, since the store holds no texts"
-    return f"{mode.n:,} vectors, {how}"
+def _sentence(attack: Attack) -> str:
+    how = "measured against the stored texts" if attack.known else "estimated, since the database holds no texts"
+    return f"{attack.n:,} vectors, {how}"
 
 
-def worst_examples(modes: list[Mode]) -> list[tuple[Mode, Example]]:
+def worst_examples(attacks: list[Attack]) -> list[tuple[Attack, Example]]:
     """Return the vectors that give away most, each with the attacker who got most out of it."""
-    found: dict[object, tuple[Mode, Example]] = {}
-    for mode in modes:
-        for example in mode.examples:
-            if example.id not in found or found[example.id][1].token_f1 < example.token_f1:
-                found[example.id] = (mode, example)
-    ranked = sorted(found.values(), key=lambda one: -one[1].token_f1)
-    return ranked[: max(len(mode.examples) for mode in modes)]
+    worst: dict[int, tuple[Attack, Example]] = {}
+    for attack in attacks:
+        for example in attack.examples:
+            if example.row not in worst or worst[example.row][1].token_f1 < example.token_f1:
+                worst[example.row] = (attack, example)
+    ranked = sorted(worst.values(), key=lambda pair: -pair[1].token_f1)
+    return ranked[: max(len(attack.examples) for attack in attacks)]
 
 
 def _words(example: Example) -> list[tuple[str, bool]]:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from unembed._version import __version__
 from unembed.defences import DEFENCES
 from unembed.errors import UnembedError
+from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
 from unembed.server.following import follow, outcomes
 from unembed.server.intake import Intake
@@ -36,6 +37,7 @@ from unembed.server.schemas import (
     ExampleList,
     Health,
     InvertRequest,
+    MeasureDescription,
     ModelList,
     Problem,
     Queued,
@@ -83,7 +85,7 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     metrics = Metrics()
     batcher = Batcher(settings, metrics)
     intake = Intake(served, settings.limits)
-    described = ModelList(models=served.describe(), defences=_defences(), limits=settings.limits)
+    described = ModelList(models=served.describe(), defences=_defences(), measures=_measures(), limits=settings.limits)
     examples = ExampleList.model_validate_json((_HERE / "examples.json").read_bytes())
 
     @asynccontextmanager
@@ -222,6 +224,12 @@ def _defences() -> list[DefenceDescription]:
         )
         for kind, one in DEFENCES.items()
     ]
+
+
+def _measures() -> list[MeasureDescription]:
+    names = MeasureDescription.model_fields
+    everyday = [measure for measure in MEASURES if measure.everyday]
+    return [MeasureDescription(**{name: getattr(measure, name) for name in names}) for measure in everyday]
 
 
 def _event(name: str, data: BaseModel) -> Any:

@@ -10,8 +10,9 @@ import torch
 from tokenizers import Tokenizer
 
 from unembed.canvas import RoundTrip, fit_text
+from unembed.canvas.marks import SubwordMarks
 from unembed.config import STRATEGIES
-from unembed.encoders import Encoder, EncoderDescription, SubstitutingEncoder
+from unembed.encoders import Encoder, EncoderDescription, can_substitute
 from unembed.errors import ConfigError, did_you_mean
 from unembed.inverter import Inverter
 from unembed.server.problems import Refusal
@@ -31,9 +32,14 @@ class SharedEncoder:
         return self._encoder.description
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """A copy of the encoder's tokenizer."""
+    def tokenizer(self) -> Tokenizer | None:
+        """A copy of the encoder's tokenizer, if it is known."""
         return self._encoder.tokenizer
+
+    @property
+    def supports_substitutions(self) -> bool:
+        """Whether the encoder gives its gradient."""
+        return can_substitute(self._encoder)
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence."""
@@ -44,7 +50,7 @@ class SharedEncoder:
         self, sentences: Sequence[str], targets: np.ndarray, top: int, *, forbidden: Sequence[int] = ()
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
         """Ask the encoder for its gradient, if it has one."""
-        if not isinstance(self._encoder, SubstitutingEncoder):
+        if not can_substitute(self._encoder):
             return [None] * len(sentences)
         with self._turn:
             return self._encoder.substitutions(sentences, targets, top, forbidden=forbidden)
@@ -63,10 +69,15 @@ class ServedModel:
         """The encoder, for any thread."""
         return None if self.encoder is None else SharedEncoder(self.encoder)
 
+    @cached_property
+    def marks(self) -> SubwordMarks:
+        """How the tokenizer marks the pieces of words."""
+        return SubwordMarks.of(self.inverter.tokenizer)
+
     @property
     def canvas_length(self) -> int:
         """Tokens that a text can have at most."""
-        return self.inverter.info.model.canvas_length or 0
+        return self.inverter.info.model.canvas_length
 
     def needed_encoder(self, purpose: str) -> SharedEncoder:
         """Return the encoder, or say that there is none."""
@@ -119,10 +130,10 @@ class Models:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         if not models:
-            raise ConfigError("A server needs at least one inverter.", "Name one with --model.")
+            raise ConfigError("A server needs at least one inverter.", "Name one with `model`.")
         self._by_name = {model.name: model for model in models}
         if len(self._by_name) < len(models):
-            raise ConfigError("Two inverters have the same name.", "Name them apart: --model NAME=FOLDER.")
+            raise ConfigError("Two inverters have the same name.", "Name them apart: `model=NAME=FOLDER`.")
 
     @property
     def names(self) -> list[str]:

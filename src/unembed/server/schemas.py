@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator,
 
 from unembed.config import Strategy
 from unembed.defences import Defence, Kind
+from unembed.measures import Format
 from unembed.server.settings import Limits
 
 # A lower temperature would divide by almost nothing; 0 is the likeliest token by definition.
@@ -133,14 +134,6 @@ class RecoveredToken(_Out):
     confidence: float
 
 
-class Measures(_Out):
-    """How much of the embedded text was recovered, free-running from the all-masked canvas."""
-
-    token_accuracy: float
-    token_f1: float
-    exact_match: float
-
-
 class Result(_Out):
     """What was read out of a vector."""
 
@@ -156,7 +149,9 @@ class Result(_Out):
     )
     encoder_calls: int = Field(description="Texts embedded on the way; 0 when blind.")
     reference: Reference | None = Field(description="For texts only.")
-    measures: Measures | None = Field(description="For texts only.")
+    measures: dict[str, float] | None = Field(
+        description="How much of the embedded text was recovered, by the names in /api/models. For texts only."
+    )
     statistics: Statistics = Field(description="Of the vector that was inverted.")
     model: str
 
@@ -186,7 +181,8 @@ class Start(_Out):
 class CanvasToken(_Out):
     """One position of a canvas."""
 
-    text: str = Field(description="Empty while it is masked.")
+    text: str = Field(description="What it says, without marks of the tokenizer. Empty while it is masked.")
+    joined: bool = Field(description="Whether it continues the word before it.")
     masked: bool
     changed: bool = Field(description="Whether this pass changed it.")
     confidence: float
@@ -242,11 +238,22 @@ class DefenceDescription(_Out):
     unit: str
 
 
+class MeasureDescription(_Out):
+    """A measure, and how it is shown."""
+
+    name: str
+    label: str
+    meaning: str
+    format: Format
+    hit: bool = Field(description="Whether a text has it or not: 1 or 0.")
+
+
 class ModelList(_Out):
     """All that can be asked of this server."""
 
     models: list[ModelDescription]
     defences: list[DefenceDescription]
+    measures: list[MeasureDescription]
     limits: Limits
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from unembed.canvas import RoundTrip
 from unembed.decoding import Step
-from unembed.measures import exact_match, token_accuracy, token_f1
+from unembed.measures import Forms, compare_one
 from unembed.server.models import ServedModel
-from unembed.server.schemas import CanvasToken, Histogram, Measures, Reference, Statistics, StepShown
+from unembed.server.schemas import CanvasToken, Histogram, Reference, Statistics, StepShown
 
 _BINS = 32
 
@@ -36,21 +36,15 @@ def describe_reference(trip: RoundTrip | None, model: ServedModel) -> Reference 
     return Reference(text=trip.embedded, tokens=model.token_names(trip.ids), cut=trip.cut)
 
 
-def measure(recovered: Sequence[int], trip: RoundTrip | None) -> Measures | None:
+def measure(recovered: Sequence[int], trip: RoundTrip | None) -> dict[str, float] | None:
     """Compare recovered tokens with those of the text that was embedded, if one was."""
-    if trip is None:
-        return None
-    return Measures(
-        token_accuracy=token_accuracy(recovered, trip.ids),
-        token_f1=token_f1(recovered, trip.ids),
-        exact_match=exact_match(recovered, trip.ids),
-    )
+    return None if trip is None else compare_one(Forms([recovered]), Forms([trip.ids]))
 
 
 def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
     """Return one hypothesis after a pass."""
     canvas = step.canvas[place].tolist()
-    mask = model.inverter.info.vocabulary.mask
+    mask, size = model.inverter.info.vocabulary.mask, model.inverter.info.vocabulary.size
     rate = float(step.mask_rate[place])
     return StepShown(
         number=int(step.passes[place]),
@@ -58,8 +52,14 @@ def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
         score=float(step.score[place]) if rate == 0.0 else None,
         encoder_calls=int(step.encoder_calls[place]),
         tokens=[
-            CanvasToken(text=text, masked=token == mask, changed=changed, confidence=confidence)
-            for text, token, changed, confidence in zip(
+            CanvasToken(
+                text=model.marks.bare(name),
+                joined=token < size and model.marks.continues(name),
+                masked=token == mask,
+                changed=changed,
+                confidence=confidence,
+            )
+            for name, token, changed, confidence in zip(
                 model.token_names(canvas),
                 canvas,
                 step.changed[place].tolist(),
@@ -68,8 +68,3 @@ def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
             )
         ],
     )
-
-
-def cosine(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the cosine of two vectors."""
-    return float(one @ other / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12))

@@ -10,12 +10,13 @@ from unembed.decoding import Step
 from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
+from unembed.measures import cosine
 from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.metrics import Metrics
 from unembed.server.problems import Refusal
 from unembed.server.schemas import RecoveredToken, Result
 from unembed.server.settings import Settings
-from unembed.server.views import cosine, describe_reference, describe_vector, measure, show_step
+from unembed.server.views import describe_reference, describe_vector, measure, show_step
 
 
 def prepare(jobs: list[Job]) -> list[Job]:
@@ -91,21 +92,15 @@ def _finish(step: Step, jobs: list[Job], begun: float) -> None:
     if not found:
         return
     milliseconds = 1000 * (time.perf_counter() - begun)
-    tokens = {
-        int(step.rows[place]): model.inverter.info.vocabulary.text_ids(step.canvas[place].tolist())
-        for place in step.final.nonzero()[:, 0].tolist()
-    }
     cosines: dict[int, float] = {}
     if model.shared_encoder is not None:
         again = model.shared_encoder.encode([inversion.text for inversion in found.values()])
-        cosines = {row: cosine(vector, jobs[row].original) for row, vector in zip(found, again, strict=True)}
+        cosines = {row: float(cosine(vector, jobs[row].original)) for row, vector in zip(found, again, strict=True)}
     for row, inversion in found.items():
-        jobs[row].tell(_result(jobs[row], inversion, tokens[row], cosines.get(row), begun, milliseconds))
+        jobs[row].tell(_result(jobs[row], inversion, cosines.get(row), begun, milliseconds))
 
 
-def _result(
-    job: Job, inversion: Inversion, ids: list[int], cosine: float | None, begun: float, milliseconds: float
-) -> Result:
+def _result(job: Job, inversion: Inversion, cosine: float | None, begun: float, milliseconds: float) -> Result:
     assert job.prepared is not None
     return Result(
         text=inversion.text,
@@ -121,7 +116,7 @@ def _result(
         cosine=cosine,
         encoder_calls=inversion.encoder_calls,
         reference=describe_reference(job.trip, job.model),
-        measures=measure(ids, job.trip),
+        measures=measure(inversion.ids, job.trip),
         statistics=job.prepared.statistics,
         model=job.model.name,
     )

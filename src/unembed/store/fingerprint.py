@@ -1,8 +1,8 @@
-"""What the vectors of an encoder look like, so that another encoder's can be told from them. Knows no encoder.
+"""What the vectors of an encoder look like, so that another encoder's vectors are noticed. Knows no encoder.
 
-Mean and spread of each number are taken over directions: vectors scaled to length one, which is all that an inverter
-sees of them. They tell encoders apart whose vectors share a mean direction of their own (most do), or that have numbers
-which never move. Two encoders without either look alike, so no warning is no proof.
+Mean and spread of each component are taken over vectors scaled to length one, which is all that an inverter sees of
+them. They tell two encoders apart if the vectors of one have a mean direction (most have), or components that never
+change. Two encoders without either look alike: the absence of a warning proves nothing.
 """
 
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-# A number that never moves must still be allowed to be rounded: its spread counts as this share of the usual one.
+# A component that never changes may still be rounded: its spread is at least this share of the usual spread.
 _LEAST_SPREAD = 0.02
-# Mean squared deviation, in spreads, above which vectors are called strange. It is 1 for the texts of the store; single
-# vectors scatter more than means, hence the margin. benchmarks/fingerprints.py measures both sides of the limit.
+# Mean squared deviation, in spreads, above which vectors are called strange. It is 1 for the texts of the store. Single
+# vectors vary more than means, hence the margin. benchmarks/fingerprints.py measures both sides of the limit.
 _FARTHEST, _MARGIN = 1.75, 0.5
 _NORM_TOLERANCE = 0.1  # rounding, to half precision say, stays well within it
 _SPREADS = 6.0
@@ -32,9 +32,9 @@ class Fingerprint(BaseModel):
     """Mean length of the vectors as the encoder gives them."""
     norm_spread: float
     mean: tuple[float, ...]
-    """Of each number of the vectors scaled to length one."""
+    """Mean of each component of the vectors scaled to length one."""
     spread: tuple[float, ...]
-    """Standard deviation of the same."""
+    """Standard deviation of each component."""
 
     @classmethod
     def of(cls, parts: Iterable[np.ndarray]) -> "Fingerprint | None":
@@ -68,19 +68,19 @@ class Fingerprint(BaseModel):
         return float((((directions - np.asarray(self.mean)) / spread) ** 2).mean())
 
     def doubts(self, vectors: np.ndarray) -> list[str]:
-        """Say why vectors (n, d), none of them zero, cannot be this encoder's; nothing where they may be."""
-        found = doubtful_lengths(vectors, self.norm, self.norm_spread)
+        """Return the reasons why vectors (n, d), none of them zero, cannot be this encoder's; empty if they can be."""
+        doubts = doubtful_lengths(vectors, self.norm, self.norm_spread)
         distance, farthest = self.distance(vectors), _FARTHEST + _MARGIN / np.sqrt(len(vectors))
         if self.rows >= _ENOUGH and distance > farthest:
-            found.append(
+            doubts.append(
                 f"their numbers deviate from its means by {distance**0.5:.1f} times the usual, {farthest**0.5:.1f} "
                 "is the limit"
             )
-        return found
+        return doubts
 
 
 def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
-    """Say which of the vectors (n, d) has another length than the encoder's; nothing where all may have."""
+    """Return which of the vectors (n, d) has another length than the encoder's; empty if all lengths are plausible."""
     lengths = np.linalg.norm(vectors, axis=1)
     strange = np.flatnonzero(np.abs(lengths - norm) > max(_NORM_TOLERANCE * norm, _SPREADS * spread))
     return [f"one has the length {lengths[strange[0]]:.3g}, its vectors have {norm:.3g}"] if len(strange) else []

@@ -17,7 +17,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class Shard(BaseModel):
-    """One numbered pair of arrays. It exists once the manifest lists it, and not before."""
+    """One numbered pair of arrays. It is part of the store once the manifest lists it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,7 +30,7 @@ class Shard(BaseModel):
     tokens: int = 0
     """Tokens of its source lines, before they were cut to the canvas."""
     lost_tokens: int = 0
-    """Those among them that no text on a canvas can say: unknown characters and special tokens."""
+    """Those among them that no canvas can hold: unknown characters and special tokens."""
 
     @property
     def tokens_file(self) -> str:
@@ -82,7 +82,7 @@ class Manifest(BaseModel):
 
     @property
     def lost_share(self) -> float:
-        """Share of the source's tokens that no text on a canvas can say."""
+        """Share of the source's tokens that no canvas can hold."""
         return sum(shard.lost_tokens for shard in self.shards) / max(1, sum(shard.tokens for shard in self.shards))
 
     @property
@@ -93,14 +93,14 @@ class Manifest(BaseModel):
     def differences(self, other: "Manifest") -> list[str]:
         """Say what keeps the shards of two manifests from belonging to one store; nothing when they do."""
         ours, theirs = (_facts(manifest) for manifest in (self, other))
-        found = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+        differing = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
         if self.source_hash != other.source_hash:
-            found.append("another source text")
+            differing.append("another source text")
         # What follows from the tokenizer is not worth a mention beside it.
         if self.tokenizer_hash != other.tokenizer_hash:
-            return [*found, "another tokenizer"]
+            return [*differing, "another tokenizer"]
         derived = ("vocabulary_size", "special_ids", "tokens_dtype", "embeddings_dtype")
-        return found + [
+        return differing + [
             f"other {key.replace('_', ' ')}" for key in derived if getattr(self, key) != getattr(other, key)
         ]
 

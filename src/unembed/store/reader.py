@@ -41,15 +41,15 @@ class Store:
     def tokens(self, rows: np.ndarray) -> np.ndarray:
         """Return the token ids of some rows, padded with the vocabulary's ``pad``: (rows, canvas) int64."""
         taken = np.empty((len(rows), self.manifest.canvas_length), dtype=np.int64)
-        for shard, here, places in self._owners(rows):
-            taken[here] = self._tokens(shard)[places]
+        for shard, here, indices in self._owners(rows):
+            taken[here] = self._tokens(shard)[indices]
         return taken
 
     def embeddings(self, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of some rows: (rows, dim) float32."""
         taken = np.empty((len(rows), self.manifest.encoder.dim), dtype=np.float32)
-        for shard, here, places in self._owners(rows):
-            taken[here] = self._embeddings(shard)[places]
+        for shard, here, indices in self._owners(rows):
+            taken[here] = self._embeddings(shard)[indices]
         return taken
 
     def tokenizer(self) -> Tokenizer:
@@ -64,7 +64,7 @@ class Store:
         return tokenizer
 
     def _owners(self, rows: np.ndarray) -> list[tuple[Shard, np.ndarray, np.ndarray]]:
-        """Say for each shard concerned which of ``rows`` are in it, and where."""
+        """Return each shard that holds some of ``rows``: which of them, and their indices within the shard."""
         rows = np.asarray(rows)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise IndexError(f"rows must be from 0 to {len(self) - 1}")

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
-from unembed.encoders import Encoder
+from unembed.encoders import Encoder, known_tokenizer
 from unembed.errors import EncoderError, StoreError
 from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
 from unembed.store.fingerprint import Fingerprint
@@ -49,9 +49,9 @@ def embed_texts(
     with locked_folder(folder) as free:
         if not free:
             raise StoreError(
-                f"Another process is filling the store in {folder}.", "Wait for it, or give another --output."
+                f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
-        tokenizer = tokenizer or encoder.tokenizer
+        tokenizer = tokenizer or known_tokenizer(encoder)
         wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
         wanted = wanted.model_copy(update={"respelled_share": respelled_share})
         manifest = _begin(folder, wanted, tokenizer)
@@ -104,18 +104,18 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
         wanted.save(folder)
         return wanted
-    found = Manifest.load(folder)
-    if differences := found.differences(wanted):
+    stored = Manifest.load(folder)
+    if differences := stored.differences(wanted):
         raise StoreError(
             f"{folder} was begun with something else: {'; '.join(differences)}.",
-            "Give another --output, or remove the folder to begin anew.",
+            "Give another `output`, or remove the folder to begin anew.",
         )
-    if not _holds_tokenizer(folder / TOKENIZER_FILE, found.tokenizer_hash):
+    if not _holds_tokenizer(folder / TOKENIZER_FILE, stored.tokenizer_hash):
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())
-    intact = tuple(shard for shard in found.shards if _is_intact(folder, shard))
-    if len(intact) < len(found.shards):
-        found = found.model_copy(update={"shards": intact, "complete": False, "fingerprint": None})
-    return found
+    intact = tuple(shard for shard in stored.shards if _is_intact(folder, shard))
+    if len(intact) < len(stored.shards):
+        stored = stored.model_copy(update={"shards": intact, "complete": False, "fingerprint": None})
+    return stored
 
 
 def _write_shard(

@@ -29,10 +29,10 @@ class BatchPlan:
 
     def rows(self, number: int) -> np.ndarray:
         """Return the rows of batch ``number``."""
-        epoch, place = divmod(number, self.per_epoch)
+        epoch, index = divmod(number, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._shuffle(epoch)
-        return self._batches[place]
+        return self._batches[index]
 
     def _shuffle(self, epoch: int) -> list[np.ndarray]:
         random = np.random.default_rng((self._seed, epoch))
@@ -40,7 +40,7 @@ class BatchPlan:
         for group in self._groups:
             order = random.permutation(group)
             batches += [order[start : start + self._batch_size] for start in range(0, len(order), self._batch_size)]
-        return [batches[place] for place in random.permutation(len(batches))]
+        return [batches[index] for index in random.permutation(len(batches))]
 
 
 class BatchDataset(Dataset[tuple[Tensor, Tensor]]):

@@ -1,7 +1,7 @@
 """Whether a recipe and a store belong together; if not, why, and what to do."""
 
-from unembed.config import ModelConfig, Recipe
-from unembed.errors import ConfigError, StoreError
+from unembed.config import ModelConfig, ModelRecipe, Recipe
+from unembed.errors import StoreError
 from unembed.model import ConditionalMDLM
 from unembed.store import Manifest
 
@@ -11,7 +11,7 @@ def check_pair(training: Manifest, validation: Manifest) -> None:
     if training.tokenizer_hash != validation.tokenizer_hash:
         raise StoreError(
             "The training store and the validation store were made with different tokenizers or vocabularies.",
-            "Embed the validation texts again with --tokenizer and the folder of the training store.",
+            "Embed the validation texts again with the tokenizer of the training store.",
         )
 
 
@@ -22,13 +22,15 @@ def check_store(recipe: Recipe, manifest: Manifest) -> None:
         "encoder": (recipe.encoder.name.removeprefix(prefix), manifest.encoder.name.removeprefix(prefix)),
         "canvas_length": (recipe.data.canvas_length, manifest.canvas_length),
     }
-    # What the recipe leaves open is as the store has it.
+    # What the recipe leaves open is taken from the store.
     if recipe.encoder.prompt is not None:
         pairs["prompt"] = (recipe.encoder.prompt, manifest.encoder.prompt)
     if recipe.encoder.revision is not None:
         pairs["revision"] = (recipe.encoder.revision, manifest.encoder.revision)
     differing = [
-        f"{key} is {found!r}, the recipe wants {wanted!r}" for key, (wanted, found) in pairs.items() if wanted != found
+        f"{key} is {stored!r}, the recipe wants {wanted!r}"
+        for key, (wanted, stored) in pairs.items()
+        if wanted != stored
     ]
     if differing:
         raise StoreError(
@@ -37,23 +39,15 @@ def check_store(recipe: Recipe, manifest: Manifest) -> None:
         )
 
 
-def build_for_store(config: ModelConfig, manifest: Manifest) -> ConditionalMDLM:
-    """Build a model for a store, taking from its manifest what the config leaves open."""
-    return ConditionalMDLM(fit_config(config, manifest), manifest.vocabulary)
+def build_for_store(model: ModelRecipe, manifest: Manifest) -> ConditionalMDLM:
+    """Build a model for a store, taking from its manifest what the recipe leaves open."""
+    return ConditionalMDLM(resolve_for_store(model, manifest), manifest.vocabulary)
 
 
-def fit_config(config: ModelConfig, manifest: Manifest) -> ModelConfig:
-    """Fill in what a config leaves to the store, and refuse one that contradicts it."""
-    facts = {
-        "embedding_dim": manifest.encoder.dim,
-        "vocabulary_size": manifest.vocabulary_size,
-        "canvas_length": manifest.canvas_length,
-    }
-    for key, fact in facts.items():
-        wanted = getattr(config, key)
-        if wanted is not None and wanted != fact:
-            raise ConfigError(
-                f"The recipe says model.{key}: {wanted}, the store has {fact}.",
-                f"Remove the key from the recipe, or embed the corpus again with the encoder that has {wanted}.",
-            )
-    return config.model_copy(update=facts)
+def resolve_for_store(model: ModelRecipe, manifest: Manifest) -> ModelConfig:
+    """Fill in what a recipe leaves to the store, and refuse a recipe that contradicts it."""
+    return model.resolve(
+        embedding_dim=manifest.encoder.dim,
+        vocabulary_size=manifest.vocabulary_size,
+        canvas_length=manifest.canvas_length,
+    )

@@ -5,7 +5,7 @@ import torch
 
 from unembed.config import DecodingConfig
 from unembed.decoding import decode
-from unembed.measures import exact_match, token_accuracy, token_f1
+from unembed.measures import MEASURES, Forms, compare
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.store import Store
 
@@ -17,14 +17,13 @@ def measure_free_running(
     rows: np.ndarray,
     options: DecodingConfig = DecodingConfig(),  # noqa: B008 - frozen
 ) -> dict[str, float]:
-    """Return mean token accuracy, token F1 and exact match over some rows, lengths guessed by the model."""
+    """Return the mean of the everyday measures that compare ids over some rows, lengths guessed by the model."""
     device = next(model.parameters()).device
     references = [ids[:length] for ids, length in zip(store.tokens(rows).tolist(), store.lengths[rows], strict=True)]
     embeddings = torch.from_numpy(store.embeddings(rows)).to(device)
     recovered: dict[int, list[int]] = {}
     for step in decode(model, noise, embeddings, options):
-        for place in step.final.nonzero()[:, 0].tolist():
-            recovered[int(step.rows[place])] = model.vocabulary.text_ids(step.canvas[place].tolist())
-    pairs = [(recovered[row], reference) for row, reference in enumerate(references)]
-    measures = {"token_accuracy": token_accuracy, "token_f1": token_f1, "exact_match": exact_match}
-    return {name: sum(measure(*pair) for pair in pairs) / len(pairs) for name, measure in measures.items()}
+        recovered |= {text.row: text.ids for text in step.finished(model.vocabulary)}
+    everyday = [measure for measure in MEASURES if measure.everyday]
+    compared = compare(Forms([recovered[row] for row in range(len(references))]), Forms(references), everyday)
+    return {name: float(values.mean()) for name, values in compared.items()}

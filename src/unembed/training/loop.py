@@ -33,12 +33,12 @@ from unembed.training.state import load_state, save_state
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_WITH_SIGNALS = 2.0  # seconds
+_SECOND_SIGNAL_AFTER = 2.0  # seconds
 
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Who wants to know how a run is going."""
+    """Functions that are told how a run is going."""
 
     on_stage: Callable[[str, int, int], None] | None = None
     """Called with a label, how much is done, and how much there is."""
@@ -49,7 +49,7 @@ class Callbacks:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """How a run ended."""
 
     step: int
@@ -65,7 +65,7 @@ def train(
     max_minutes: float | None = None,
     device: str = "auto",
     callbacks: Callbacks | None = None,
-) -> Outcome:
+) -> TrainingResult:
     """Train as the recipe says, from the start or from the state of a stopped run.
 
     Leaves in ``training.output``: ``best`` and ``latest`` (loadable inverters), ``milestone-*``,
@@ -74,7 +74,8 @@ def train(
     if device not in ("auto", "cpu"):
         raise ConfigError(f"Unknown device '{device}'.", "Give auto or cpu; CUDA_VISIBLE_DEVICES chooses among GPUs.")
     deadline = time.monotonic() + 60.0 * max_minutes if max_minutes is not None else math.inf
-    return _Loop(recipe, callbacks or Callbacks(), resume=resume, device=device).run(deadline)
+    check_run(recipe, resume=resume)
+    return _Loop(recipe, callbacks or Callbacks(), device=device).run(resume=resume, deadline=deadline)
 
 
 class _LossModule(nn.Module):
@@ -92,16 +93,28 @@ class _LossModule(nn.Module):
 class _Loop:
     """One process's view of a run. ``facts`` is all that changes besides weights and optimisers."""
 
-    def __init__(self, recipe: Recipe, callbacks: Callbacks, *, resume: bool, device: str) -> None:
-        check_run(recipe, resume=resume)
-        self.recipe, self.config, self.callbacks = recipe, recipe.training, callbacks
-        self.folder = recipe.training.output
+    def __init__(self, recipe: Recipe, callbacks: Callbacks, *, device: str) -> None:
         from accelerate import Accelerator
 
+        self.recipe, self.config, self.callbacks = recipe, recipe.training, callbacks
+        self.folder = recipe.training.output
         self.accelerator = Accelerator(mixed_precision=_precision(recipe, device), cpu=device == "cpu")
         self.is_main = self.accelerator.is_main_process
-        self.parts = build_parts(recipe, self.accelerator.device, verify=self.is_main)
         self.facts: dict[str, Any] = {"step": 0, "samples": 0, "seconds": 0.0, "best_elbo": None, "stale": 0}
+
+    def run(self, *, resume: bool, deadline: float) -> TrainingResult:
+        """Hold the folder, prepare the model, and take steps until one of the reasons to stop."""
+        with locked_folder(self.folder) if self.is_main else nullcontext(True) as free:
+            if not free:
+                raise TrainingError(
+                    f"Another process is training in {self.folder}.", "Let it end, or give another training.output."
+                )
+            self._prepare(resume=resume)
+            return self._run(deadline)
+
+    def _prepare(self, *, resume: bool) -> None:
+        """Build the parts of the run; restore their state, or fit what is fitted before the first step."""
+        self.parts = build_parts(self.recipe, self.accelerator.device, verify=self.is_main)
         if resume:
             self.facts = load_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers)
             differing = [key for key, value in self._circumstances().items() if self.facts[key] != value]
@@ -111,7 +124,8 @@ class _Loop:
                     ", ".join(differing),
                 )
         else:
-            self.facts["readout"] = prepare_model(self.parts, recipe, callbacks.on_stage if self.is_main else None)
+            on_stage = self.callbacks.on_stage if self.is_main else None
+            self.facts["readout"] = prepare_model(self.parts, self.recipe, on_stage)
         self.facts |= self._circumstances()
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
@@ -125,16 +139,8 @@ class _Loop:
             "processes": self.accelerator.num_processes,
         }
 
-    def run(self, deadline: float) -> Outcome:
-        """Take steps until one of the reasons to stop; then save, draw and tell."""
-        with locked_folder(self.folder) if self.is_main else nullcontext(True) as free:
-            if not free:
-                raise TrainingError(
-                    f"Another process is training in {self.folder}.", "Let it end, or give another training.output."
-                )
-            return self._run(deadline)
-
-    def _run(self, deadline: float) -> Outcome:
+    def _run(self, deadline: float) -> TrainingResult:
+        """Take the steps; then save, and draw the curves."""
         if self.is_main:
             remove_leftovers(self.folder)
             dump_recipe(self.recipe, self.folder / "recipe.yaml")
@@ -168,13 +174,13 @@ class _Loop:
             self.log.close()
             draw_curves(self.folder)
         self.accelerator.end_training()
-        return Outcome(self.facts["step"], reason, self.facts.get("metrics", {}))
+        return TrainingResult(self.facts["step"], reason, self.facts.get("metrics", {}))
 
     def _batches(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
         """Read this process's batches from the current step on; each step takes ``accumulation`` of them."""
         world, rank = self.accelerator.num_processes, self.accelerator.process_index
         per_step, steps = self.config.accumulation, range(self.facts["step"], self.config.steps)
-        numbers = [(step * per_step + place) * world + rank for step in steps for place in range(per_step)]
+        numbers = [(step * per_step + part) * world + rank for step in steps for part in range(per_step)]
         loader = iter(
             DataLoader(
                 self.parts.dataset,
@@ -195,9 +201,9 @@ class _Loop:
             torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
         set_learning_rates(self.parts.optimisers, step, config)
         elbo = 0.0
-        for place, (embeddings, tokens) in enumerate(batches):
+        for part, (embeddings, tokens) in enumerate(batches):
             noised = self.parts.objective.draw(tokens, generator)
-            last = place == len(batches) - 1
+            last = part == len(batches) - 1
             with nullcontext() if last else self.accelerator.no_sync(self.module):
                 loss = self.module(
                     embeddings.to(device, non_blocking=True), tokens.to(device, non_blocking=True), noised
@@ -208,7 +214,7 @@ class _Loop:
         if not math.isfinite(elbo) or not math.isfinite(norm):
             raise TrainingError(
                 f"At step {step + 1} the loss is {elbo} and the gradient's norm {norm}.",
-                "Lower training.learning_rate or training.gradient_clip, and go on from the last save with --resume.",
+                "Lower training.learning_rate or training.gradient_clip. Go on from the last save with `resume=True`.",
             )
         for optimiser in self.optimisers:
             optimiser.step()
@@ -271,7 +277,7 @@ class _Loop:
         # "step" is the one that was measured, which may be older than the weights.
         metrics = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
         model, store = self.parts.averaged, self.parts.store
-        info = CheckpointInfo.for_store(store.manifest, model.config.without_places(), self.recipe.noise, metrics)
+        info = CheckpointInfo.for_store(store.manifest, model.config, self.recipe.noise, metrics)
         save_checkpoint(self.folder / name, Checkpoint(model, store.tokenizer(), info))
 
     def _save_state(self) -> None:
@@ -289,7 +295,7 @@ class _Loop:
         return "time" if self._any(time.monotonic() >= deadline) else None
 
     def _any(self, flag: bool) -> bool:
-        """Whether any process says so: all must stop at the same step."""
+        """Return whether the flag is set in any process: all must stop at the same step."""
         if self.accelerator.num_processes == 1:
             return flag
         return bool(self.accelerator.gather(torch.tensor([int(flag)], device=self.accelerator.device)).any())
@@ -297,30 +303,30 @@ class _Loop:
 
 def _precision(recipe: Recipe, device: str) -> str:
     if recipe.training.precision != "auto":
-        return "no" if recipe.training.precision == "fp32" else recipe.training.precision
+        return "no" if recipe.training.precision == "float32" else "bf16"
     on_gpu = device != "cpu" and torch.cuda.is_available()
     return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
 
 @contextmanager
 def _stop_on_signals() -> Iterator[list[float]]:
-    """Collect SIGINT and SIGTERM instead of dying of them; another one, two seconds later, is obeyed at once.
+    """Collect SIGINT and SIGTERM, so that a run can end cleanly. A second signal ends the process at once.
 
-    Not earlier, since a launcher passes on the signal that the terminal has sent to its processes already.
+    It must come two seconds later: a launcher passes on the signal that the terminal has sent to its processes already.
     """
     received: list[float] = []
 
     def receive(_number: int, _frame: Any) -> None:
         received.append(time.monotonic())
         if len(received) > 1:
-            if received[-1] - received[0] > _PATIENCE_WITH_SIGNALS:
+            if received[-1] - received[0] > _SECOND_SIGNAL_AFTER:
                 raise KeyboardInterrupt
             return
         logger.warning("Stopping after this step; the state will be saved.")
 
     try:
         previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: signals are somebody else's
+    except ValueError:  # signals can be handled in the main thread only
         yield received
         return
     try:

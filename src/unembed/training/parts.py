@@ -19,7 +19,7 @@ from unembed.training.batches import BatchDataset, BatchPlan
 from unembed.training.compatibility import build_for_store, check_pair, check_store
 from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
-from unembed.training.pretrained import initialise_from_encoder, initialise_from_inverter
+from unembed.training.pretrained import start_from_encoder, start_from_inverter
 from unembed.training.readout import count_tokens, fit_readout, measure_readout
 from unembed.training.state import has_state
 from unembed.training.validation import Validation, validation_rows
@@ -85,16 +85,16 @@ def prepare_model(
     Returns:
         The measures of the readout.
     """
-    model = parts.model
-    if recipe.training.start_from:
-        initialise_from_inverter(model, recipe.training.start_from)
-        if recipe.model.readout.start_from:
-            fit_readout(model, parts.store, parts.token_counts, recipe.training.seed, on_progress)
+    model, start = parts.model, recipe.training.start_from
+    if start.inverter:
+        start_from_inverter(model, start.inverter)
+        if start.readout:
+            fit_readout(model, parts.store, parts.token_counts, recipe.training, on_progress)
     else:
-        if recipe.model.initialise_from:
-            initialise_from_encoder(model, recipe.model.initialise_from, parts.store.tokenizer())
-        fit_readout(model, parts.store, parts.token_counts, recipe.training.seed, on_progress)
-        if recipe.model.readout.kind == "none":
+        if start.encoder:
+            start_from_encoder(model, start.encoder, parts.store.tokenizer())
+        fit_readout(model, parts.store, parts.token_counts, recipe.training, on_progress)
+        if not model.readout.gives_prior:
             # Without a prior the head starts from the tokens' frequencies instead.
             with torch.no_grad():
                 share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
@@ -109,11 +109,13 @@ def check_run(recipe: Recipe, *, resume: bool) -> None:
     folder: Path = recipe.training.output
     if not has_state(folder):
         if resume:
-            raise TrainingError(f"There is nothing to resume in {folder}.", "Run without --resume.")
+            raise TrainingError(f"There is nothing to resume in {folder}.", "Run without `resume`.")
         return
     if not resume:
-        raise TrainingError(f"{folder} holds a run already.", "Go on with --resume, or give another training.output.")
-    before, now = (_what_must_stay(one) for one in (load_recipe(folder / "recipe.yaml"), recipe))
+        raise TrainingError(
+            f"{folder} holds a run already.", "Go on with `resume=True`, or give another training.output."
+        )
+    before, now = map(_what_must_stay, (load_recipe(folder / "recipe.yaml"), recipe))
     differing = [key for key in now if before[key] != now[key]]
     if differing:
         raise TrainingError(
@@ -127,6 +129,8 @@ def _what_must_stay(recipe: Recipe) -> dict[str, Any]:
         "encoder": recipe.encoder,
         "model": recipe.model,
         "noise": recipe.noise,
+        "training.start_from": recipe.training.start_from,
+        "training.readout": recipe.training.readout,
         "training.optimiser": recipe.training.optimiser,
         "training.seed": recipe.training.seed,
         "training.batch_size": recipe.training.batch_size,

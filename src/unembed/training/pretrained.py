@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from unembed.checkpoint import read_weights
 from unembed.config import ModelConfig
-from unembed.encoders import load_encoder
+from unembed.encoders import known_tokenizer, load_encoder
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
-from unembed.model.packing import unpack
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ _BERT = _Names(
 )
 _MPNET = _BERT._replace(
     types=None,
-    outside=_BERT.outside | {"places.bias": "encoder.relative_attention_bias"},
+    outside=_BERT.outside | {"positions.bias": "encoder.relative_attention_bias"},
     inside=_BERT.inside
     | {
         "attention_in": ("attention.attn.q", "attention.attn.k", "attention.attn.v"),
@@ -101,7 +99,7 @@ class Source:
     tokenizer: Tokenizer
 
 
-def initialise_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) -> None:
+def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) -> None:
     """Copy an encoder's embeddings and its first layers into the denoiser.
 
     Args:
@@ -116,25 +114,25 @@ def initialise_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokeni
     kind = getattr(config, "model_type", None)
     if kind not in _KINDS:
         raise ConfigError(
-            f"'{name}' cannot initialise the denoiser: model_type is {kind!r}.",
+            f"'{name}' cannot start the denoiser: model_type is {kind!r}.",
             f"Choose an encoder whose model_type is {' or '.join(_KINDS)}.",
         )
     architecture, beginning = _KINDS[kind]
     if architecture != model.config.architecture:
         raise ConfigError(
-            f"'{name}' cannot initialise a denoiser of the architecture {model.config.architecture}: "
+            f"'{name}' cannot start a denoiser of the architecture {model.config.architecture}: "
             f"model_type is {kind!r}.",
             f"Set model.architecture: {architecture} (modernbert has norm: pre, the others norm: post).",
         )
     needed = _needed(model.config, config)
-    found = {key: getattr(config, key, None) for key in needed}
-    if found != needed:
-        differing = [f"{key} is {found[key]!r}, not {needed[key]!r}" for key in needed if found[key] != needed[key]]
+    given = {key: getattr(config, key, None) for key in needed}
+    if given != needed:
+        differing = [f"{key} is {given[key]!r}, not {needed[key]!r}" for key in needed if given[key] != needed[key]]
         raise ConfigError(
-            f"'{name}' cannot initialise the denoiser: {', '.join(differing)}.",
+            f"'{name}' cannot start the denoiser: {', '.join(differing)}.",
             "Set model.heads, model.norm_epsilon and model.rotary to its own, or choose another encoder with 'gelu'.",
         )
-    copy_weights(model, Source(name, source.state_dict(), beginning(config), encoder.tokenizer), tokenizer)
+    copy_weights(model, Source(name, source.state_dict(), beginning(config), known_tokenizer(encoder)), tokenizer)
 
 
 def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:
@@ -172,7 +170,7 @@ def copy_weights(model: ConditionalMDLM, source: Source, tokenizer: Tokenizer) -
         denoiser.head_norm.weight.fill_(1.0 / denoiser.token_embedding.weight.norm(dim=1).mean())
         ours = denoiser.position_embedding.weight
         if names.positions is None:
-            # Still learned, from zero: distances alone do not tell the places of an all-masked canvas apart.
+            # Still learned, from zero: distances alone do not tell the positions of an all-masked canvas apart.
             ours.zero_()
         else:
             _copy(ours, weights[names.positions][source.beginning :][: len(ours)], "positions")
@@ -209,39 +207,29 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
     if 2 * len(shared) < len(ours):
         raise ConfigError(
             f"Only {len(shared):,} of the {len(ours):,} pieces of the store's vocabulary are known to '{source.name}'.",
-            "Choose an encoder with the same kind of tokenizer, or leave out model.initialise_from.",
+            "Choose an encoder with the same kind of tokenizer, or leave out training.start_from.encoder.",
         )
     translated = words.mean(0).repeat(max(ours.values()) + 1, 1)
     translated[list(shared)] = words[list(shared.values())]
     return translated
 
 
-def initialise_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
+def start_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
     """Copy all weights that an inverter has; what it lacks, because the model has more parts, stays as it started."""
     try:
         missing, unknown = model.load_state_dict(read_weights(folder), strict=False)
     except RuntimeError as error:
         raise ConfigError(
             f"The inverter in {folder} has another shape than the recipe's model: {first_line(error)}",
-            "Let training.start_from name an inverter with the same model section, or remove the key.",
+            "Let training.start_from.inverter name an inverter with the same model section, or remove the key.",
         ) from error
     if unknown:
         raise ConfigError(
             f"The inverter in {folder} has parts that the recipe's model lacks: {', '.join(unknown[:3])}.",
-            "Let training.start_from name an inverter with the same model section, or remove the key.",
+            "Let training.start_from.inverter name an inverter with the same model section, or remove the key.",
         )
     if missing:
         logger.warning("New beside the weights of %s: %s.", folder, ", ".join(missing))
-
-
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read the weights of an inverter's folder, unpacked."""
-    try:
-        return unpack(load_file(folder / "model.safetensors"))
-    except (OSError, SafetensorError) as error:
-        raise ConfigError(
-            f"{folder} holds no inverter: {first_line(error)}", "Name the folder of one, such as work/run/best."
-        ) from error
 
 
 def _copy(target: Tensor, source: Tensor, what: str) -> None:

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from unembed.canvas import close_canvas
+from unembed.checkpoint import read_weights
+from unembed.config import TrainingConfig
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
 from unembed.model.candidates import draw_candidates, most_frequent
-from unembed.model.readout import bag_f1
+from unembed.model.readout import MlpReadout, bag_f1
 from unembed.store import Store
-from unembed.training.pretrained import read_weights
 
 _CHUNK = 8192
 _VALIDATION_ROWS = 512
@@ -35,14 +36,14 @@ def fit_readout(
     model: ConditionalMDLM,
     store: Store,
     token_counts: Tensor,
-    seed: int,
+    training: TrainingConfig,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> None:
     """Fit the readout in closed form, or take one over; train an ``mlp`` further."""
-    config = model.config.readout
-    if config.kind == "none":
+    readout = model.readout
+    if not readout.gives_prior:
         return
-    chosen = np.random.default_rng(seed).permutation(len(store))[: config.rows]
+    chosen = np.random.default_rng(training.seed).permutation(len(store))[: training.readout.rows]
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
         for start in range(0, len(chosen), _CHUNK):
@@ -52,18 +53,18 @@ def fit_readout(
                 on_progress("Fitting the readout", min(start + _CHUNK, len(chosen)), len(chosen))
 
     device = next(model.parameters()).device
-    if config.start_from:
-        _take_over(model, config.start_from)
+    if training.start_from.readout:
+        _take_over(model, training.start_from.readout)
     else:
-        model.readout.cpu().fit(batches(), config.ridge)
-        model.readout.to(device)
-    if config.kind == "mlp" and config.steps:
-        _train(model, store, token_counts, seed, on_progress)
+        readout.cpu().fit(batches(), training.readout.ridge)
+        readout.to(device)
+    if isinstance(readout, MlpReadout):
+        _train(readout, store, token_counts, training, on_progress)
 
 
 def measure_readout(model: ConditionalMDLM, validation: Store) -> dict[str, float]:
     """Return ``readout_f1``, the readout's token F1 on held-out rows with the set size known."""
-    if model.config.readout.kind == "none":
+    if not model.readout.gives_prior:
         return {}
     device = next(model.parameters()).device
     rows = np.arange(min(_VALIDATION_ROWS, len(validation)))
@@ -80,31 +81,29 @@ def _take_over(model: ConditionalMDLM, folder: Path) -> None:
         model.readout.load_state_dict(blocks | theirs)
     except RuntimeError as error:
         raise ConfigError(
-            f"The readout in {folder} is not a {model.config.readout.kind} one of the same shape: {first_line(error)}",
-            "Let model.readout.start_from name an inverter with the same model.readout, or remove the key.",
+            f"The readout in {folder} is no {model.config.readout.kind} readout of the same shape: {first_line(error)}",
+            "Let training.start_from.readout name an inverter with the same model.readout, or remove the key.",
         ) from error
 
 
 def _train(
-    model: ConditionalMDLM,
+    readout: MlpReadout,
     store: Store,
     token_counts: Tensor,
-    seed: int,
+    training: TrainingConfig,
     on_progress: Callable[[str, int, int], None] | None,
 ) -> None:
-    """Train the ``mlp`` readout by gradient, from its base rates or from what it was; then freeze it."""
-    readout, config = model.readout, model.config.readout
-    device = next(model.parameters()).device
+    """Train an ``mlp`` readout by gradient, from its base rates or from what it was; then freeze it."""
+    config = training.readout
+    if not config.steps:
+        return
+    device = next(readout.parameters()).device
     readout.requires_grad_(True)
-    if not config.start_from:
-        with torch.no_grad():
-            readout.out.bias.copy_(readout.base)
-            readout.out.weight.mul_(0.1)
     optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
     # Not a twentieth exactly: of twenty steps the first phase would then have no length, by which it is divided.
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.0501)
-    random = np.random.default_rng(seed)
-    generator = torch.Generator().manual_seed(seed)
+    random = np.random.default_rng(training.seed)
+    generator = torch.Generator().manual_seed(training.seed)
     frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
     for step in range(config.steps):
         rows = np.sort(random.integers(0, len(store), config.batch_size))

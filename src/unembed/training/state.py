@@ -22,10 +22,10 @@ def save_state(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.state_dict().items()}
     numbers: dict[str, Any] = {}
-    for place, optimiser in enumerate(optimisers):
+    for number, optimiser in enumerate(optimisers):
         for index, values in optimiser.state_dict()["state"].items():
             for name, value in values.items():
-                (tensors if isinstance(value, Tensor) else numbers)[f"optimiser.{place}.{index}.{name}"] = value
+                (tensors if isinstance(value, Tensor) else numbers)[f"optimiser.{number}.{index}.{name}"] = value
     # Cloned, since safetensors refuses tensors that share memory.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     write_bytes(run / FILE, save(tensors, {"facts": json.dumps(facts), "numbers": json.dumps(numbers)}))
@@ -45,9 +45,9 @@ def load_state(run: Path, model: nn.Module, average: nn.Module, optimisers: list
             metadata = {key: json.loads(value) for key, value in file.metadata().items()}
         model.load_state_dict(_under(tensors, "model."))
         average.load_state_dict(_under(tensors, "average."))
-        for place, optimiser in enumerate(optimisers):
+        for number, optimiser in enumerate(optimisers):
             state: dict[int, dict[str, Any]] = {}
-            for key, value in _under(tensors | metadata["numbers"], f"optimiser.{place}.").items():
+            for key, value in _under(tensors | metadata["numbers"], f"optimiser.{number}.").items():
                 index, _, name = key.partition(".")
                 state.setdefault(int(index), {})[name] = value
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

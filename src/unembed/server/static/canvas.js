@@ -3,14 +3,6 @@
 import { element } from "./dom.js";
 
 /**
- * @param {string} token as the tokenizer writes it
- * @returns {{text: string, joined: boolean}} what to show, and whether it goes on the word before
- */
-export function readable(token) {
-  return { text: token.replace(/^(##|[▁Ġ])/, ""), joined: token.startsWith("##") };
-}
-
-/**
  * @param {HTMLElement} list
  * @param {import("./types.js").Token[]} tokens
  */
@@ -19,12 +11,11 @@ export function showTokens(list, tokens) {
   while (list.childElementCount < tokens.length) list.append(element("li"));
   tokens.forEach((token, place) => {
     const cell = /** @type {HTMLElement} */ (list.children[place]);
-    const { text, joined } = readable(token.text);
     cell.className = "token";
     cell.classList.toggle("masked", token.masked);
     cell.classList.toggle("changed", token.changed && !token.masked);
-    cell.classList.toggle("joined", joined && !token.masked);
-    cell.textContent = token.masked ? "mask" : text;
+    cell.classList.toggle("joined", token.joined && !token.masked);
+    cell.textContent = token.masked ? "mask" : token.text;
     cell.title = token.masked ? "masked" : `${Math.round(100 * token.confidence)} % sure`;
     cell.style.setProperty("--confidence", token.masked ? "0" : token.confidence.toFixed(3));
   });

@@ -51,7 +51,7 @@ function showFrame(player) {
   const results = lanes.flatMap(({ label, result }) => (result ? [{ label, result }] : []));
   if (revealed || !player.complete || player.playing || results.length < lanes.length) return;
   revealed = true;
-  showResults(verdict, resultsNode, results);
+  showResults(verdict, resultsNode, results, controls.catalogue.measures);
   markStale(false);
   nudge.hidden = !results.every(({ result }) => !result.encoder_calls && result.cosine !== null && !result.measures?.exact_match);
   say(`Done. ${verdict.textContent}`);

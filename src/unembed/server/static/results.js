@@ -11,8 +11,9 @@ const KINDS = { same: "leaked", moved: "leaked, elsewhere in the sentence", lost
  * @param {HTMLElement} verdict
  * @param {HTMLElement} grid
  * @param {{label: string, result: Result}[]} lanes
+ * @param {import("./types.js").Measure[]} known the measures that the server describes
  */
-export function showResults(verdict, grid, lanes) {
+export function showResults(verdict, grid, lanes, known) {
   const compared = lanes.length > 1;
   const reference = lanes[0].result.reference;
   verdict.replaceChildren(
@@ -23,7 +24,7 @@ export function showResults(verdict, grid, lanes) {
     ...(reference ? [original(reference, compared ? null : lanes[0].result)] : []),
     ...lanes.flatMap(({ label, result }) => [
       card(compared ? label : "Recovered", result.reference ? compareWords(result.reference.text, result.text)[1] : plain(result.text)),
-      measures(result),
+      measures(result, known),
     ]),
   );
 }
@@ -88,16 +89,16 @@ function runs(parts) {
   return joined;
 }
 
-/** @param {Result} result */
-function measures(result) {
-  const { measures, cosine } = result;
+/**
+ * @param {Result} result
+ * @param {import("./types.js").Measure[]} known
+ */
+function measures(result, known) {
+  const values = { ...result.measures, ...(result.cosine === null ? {} : { cosine: result.cosine }) };
   /** @type {[string, string, string][]} */
-  const figures = [];
-  if (measures) {
-    figures.push(["Token accuracy", share(measures.token_accuracy), "Tokens that are right, each in its own place"]);
-    figures.push(["Token F1", share(measures.token_f1), "Tokens that are right, wherever they stand"]);
-  }
-  if (cosine !== null) figures.push(["Cosine", cosine.toFixed(3), "How close the recovered text's own vector is to the given one"]);
+  const figures = known
+    .filter(({ name, hit }) => name in values && !hit) // a hit is in the verdict already
+    .map(({ name, label, meaning, format }) => [label, format === "share" ? share(values[name]) : values[name].toFixed(3), meaning]);
   figures.push(["Passes", String(result.passes), "Passes of the model over the text"]);
   if (result.encoder_calls) {
     figures.push(["Guesses", result.encoder_calls.toLocaleString("en"), "Texts that were embedded to compare them with the vector"]);

@@ -1,23 +1,23 @@
 /**
  * The shapes that the server answers with, for the type comments of the other modules. Holds no code.
  *
- * @typedef {{text: string, masked: boolean, changed: boolean, confidence: number}} Token
+ * @typedef {{text: string, joined: boolean, masked: boolean, changed: boolean, confidence: number}} Token
  * @typedef {{pass: number, mask_rate: number, score: number | null, encoder_calls: number, tokens: Token[]}} Step
  * @typedef {{edges: number[], counts: number[]}} Histogram
  * @typedef {{dimension: number, norm: number, minimum: number, maximum: number, mean: number, entropy: number,
  *   histogram: Histogram}} Statistics
  * @typedef {{text: string, tokens: string[], cut: boolean}} Reference
- * @typedef {{token_accuracy: number, token_f1: number, exact_match: number}} Measures
+ * @typedef {{name: string, label: string, meaning: string, format: "share" | "cosine" | "number", hit: boolean}} Measure
  * @typedef {{model: string, length: number | null, statistics: Statistics, vector: number[],
  *   reference: Reference | null}} Start
  * @typedef {{text: string, strategy: string, passes: number, milliseconds: number, score: number,
- *   cosine: number | null, encoder_calls: number, reference: Reference | null, measures: Measures | null,
+ *   cosine: number | null, encoder_calls: number, reference: Reference | null, measures: Record<string, number> | null,
  *   statistics: Statistics, model: string}} Result
  * @typedef {{name: string, encoder: string, dimension: number, canvas_length: number, strategies: string[],
  *   guided: boolean, parameters: number, default: boolean}} Model
  * @typedef {{kind: string, label: string, explanation: string, low: number, high: number, unit: string}} Defence
  * @typedef {{steps: number, rounds: number, text_characters: number}} Limits
- * @typedef {{models: Model[], defences: Defence[], limits: Limits}} Catalogue
+ * @typedef {{models: Model[], defences: Defence[], measures: Measure[], limits: Limits}} Catalogue
  * @typedef {{text: string, difficulty: "easy" | "hard"}} Example
  */
 export {};

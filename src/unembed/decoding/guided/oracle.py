@@ -1,6 +1,6 @@
-"""What embeds hypotheses for guided decoding: token ids in, vectors and substitutions out.
+"""What embeds hypotheses for guided decoding. The only module of decoding that knows tokenizers and encoders.
 
-The one place where decoding meets text: a hypothesis is worth what the vector of its *text* is worth, not of its ids.
+A hypothesis is judged by the vector of its *text*, not of its ids.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary
-from unembed.encoders import Encoder, SubstitutingEncoder
-
-Ids = tuple[int, ...]
+from unembed.decoding.guided.hypothesis import Ids
+from unembed.encoders import Encoder, can_substitute
 
 
 class Oracle(Protocol):
@@ -22,8 +21,12 @@ class Oracle(Protocol):
         """Return the ids that each hypothesis has after it was written as text and read again; None if it is none."""
         ...
 
-    def embed(self, hypotheses: Sequence[Ids]) -> np.ndarray:
-        """Return the normalised vectors (n, d) of settled hypotheses."""
+    def write(self, hypotheses: Sequence[Ids]) -> list[str]:
+        """Return the texts of hypotheses."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the normalised vectors (n, d) of texts."""
         ...
 
     def substitutions(
@@ -46,14 +49,14 @@ class TextOracle:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.longest = longest
-        if isinstance(encoder, SubstitutingEncoder):
+        if can_substitute(encoder):
             self._theirs = encoder.tokenizer
             self._ours = _translation(self._theirs, tokenizer, vocabulary)
             self._untranslated = np.flatnonzero(self._ours < 0).tolist()
 
     def settle(self, hypotheses: Sequence[Ids]) -> list[Ids | None]:
         """Return the ids of each hypothesis as text; None if it says nothing, or more than a canvas holds."""
-        texts = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
+        texts = self.write(hypotheses)
         special = set(self.vocabulary.special)
         settled: list[Ids | None] = []
         for encoding in self.tokenizer.encode_batch(texts, add_special_tokens=False):
@@ -61,9 +64,14 @@ class TextOracle:
             settled.append(tuple(encoding.ids) if fits else None)
         return settled
 
-    def embed(self, hypotheses: Sequence[Ids]) -> np.ndarray:
-        """Return the normalised vectors (n, d) of the hypotheses' texts."""
-        vectors = self.encoder.encode(self.tokenizer.decode_batch([list(ids) for ids in hypotheses]))
+    def write(self, hypotheses: Sequence[Ids]) -> list[str]:
+        """Return the texts of hypotheses, as the canvas's tokenizer writes them."""
+        texts: list[str] = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
+        return texts
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the normalised vectors (n, d) of texts."""
+        vectors = self.encoder.encode(texts)
         normalised: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return normalised
 
@@ -71,21 +79,21 @@ class TextOracle:
         self, hypotheses: Sequence[Ids], targets: np.ndarray, top: int
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
         """Ask the encoder for its gradient, if it has one, where it reads a text as the same pieces as we do."""
-        found: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
-        if not isinstance(self.encoder, SubstitutingEncoder):
-            return found
-        texts = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
+        estimates: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
+        if not can_substitute(self.encoder):
+            return estimates
+        texts = self.write(hypotheses)
         read = self._theirs.encode_batch(texts, add_special_tokens=False)
-        places = [place for place, ids in enumerate(hypotheses) if tuple(self._ours[read[place].ids]) == ids]
-        if not places:
-            return found
+        alike = [index for index, ids in enumerate(hypotheses) if tuple(self._ours[read[index].ids]) == ids]
+        if not alike:
+            return estimates
         pairs = self.encoder.substitutions(
-            [texts[place] for place in places], targets[places], top, forbidden=self._untranslated
+            [texts[index] for index in alike], targets[alike], top, forbidden=self._untranslated
         )
-        for place, pair in zip(places, pairs, strict=True):
-            if pair is not None and len(pair[0]) == len(hypotheses[place]):
-                found[place] = (self._ours[pair[0]], pair[1])
-        return found
+        for index, pair in zip(alike, pairs, strict=True):
+            if pair is not None and len(pair[0]) == len(hypotheses[index]):
+                estimates[index] = (self._ours[pair[0]], pair[1])
+        return estimates
 
 
 def _translation(theirs: Tokenizer, ours: Tokenizer, vocabulary: CanvasVocabulary) -> np.ndarray:

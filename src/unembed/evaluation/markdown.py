@@ -6,10 +6,8 @@ from dataclasses import replace
 from unembed.evaluation.report import Report, Timing
 from unembed.evaluation.section import Section
 from unembed.evaluation.table import Fact, Row, Table
+from unembed.measures import BY_NAME
 
-MEASURES = ("token_accuracy", "token_f1", "exact_match", "rouge_l", "bleu", "cosine", "perplexity")
-"""In the order of the columns; others follow."""
-_BEYOND_ONE = ("bleu", "perplexity")
 _PROTOCOLS = {
     "canvas": "canvas (cut to {} tokens, length known)",
     "natural": "natural (uncut, at most {} tokens, length guessed)",
@@ -58,24 +56,29 @@ def to_rows(table: Table) -> list[str]:
 def cells(table: Table) -> list[list[str]]:
     """Return the header and the rows of a table as strings."""
     names = {name: None for row in table.rows for name in row.figures}
-    measures = [name for name in MEASURES if name in names] + [name for name in names if name not in MEASURES]
+    measures = [name for name in BY_NAME if name in names] + [name for name in names if name not in BY_NAME]
     facts = list({name: None for row in table.rows for name in row.facts})
-    found = [[table.what, "mode", "n", *measures, *facts]]
+    lines = [[table.what, "mode", "n", *measures, *facts]]
     for row in table.rows:
         figures = [format_figure(name, row) for name in measures]
-        found.append(
+        lines.append(
             [row.name, row.mode, f"{row.n:,}", *figures, *(format_fact(row.facts.get(name, "")) for name in facts)]
         )
-    return found
+    return lines
 
 
 def format_figure(name: str, row: Row) -> str:
     """Write a figure with its interval; its n where that is not the row's. Nothing where there is none."""
     if name not in row.figures:
         return ""
-    figure, digits = row.figures[name], 1 if name in _BEYOND_ONE else 3
-    shown = f"{figure.value:.{digits}f} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+    figure = row.figures[name]
+    value, low, high = (_show(name, number) for number in (figure.value, figure.low, figure.high))
+    shown = f"{value} [{low}, {high}]"
     return shown if figure.n == row.n else f"{shown} (n = {figure.n:,})"
+
+
+def _show(name: str, value: float) -> str:
+    return BY_NAME[name].show_plainly(value) if name in BY_NAME else f"{value:.3f}"
 
 
 def format_fact(fact: Fact) -> str:

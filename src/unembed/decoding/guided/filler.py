@@ -1,0 +1,66 @@
+"""Asks the denoiser about canvases with a few masks, of many vectors together. Knows no search."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unembed.decoding.guided.hypothesis import Ids
+from unembed.engine import Engine
+from unembed.model import NoiseSchedule
+
+_CANVASES_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """A canvas with masks."""
+
+    row: int
+    """Of the vector that it belongs to."""
+    canvas: Ids
+
+
+class MaskFiller:
+    """Says what could stand at the masks of a canvas, given its vector and its other tokens."""
+
+    def __init__(self, engine: Engine, noise: NoiseSchedule, embeddings: Tensor) -> None:
+        self.engine, self.noise = engine, noise
+        self.mask = engine.vocabulary.mask
+        self._condition = engine.condition(embeddings)
+        self._device = embeddings.device
+
+    def log_probabilities(self, questions: list[Question]) -> list[Tensor]:
+        """Return the log-probabilities at the masks of each canvas, (masks, outputs) on the CPU."""
+        answers: dict[int, Tensor] = {}
+        by_length: dict[int, list[int]] = {}
+        for number, question in enumerate(questions):
+            by_length.setdefault(len(question.canvas), []).append(number)
+        for numbers in by_length.values():
+            for start in range(0, len(numbers), _CANVASES_AT_ONCE):
+                part = numbers[start : start + _CANVASES_AT_ONCE]
+                canvas = torch.tensor([questions[number].canvas for number in part], device=self._device)
+                condition = self._condition.rows(torch.tensor([questions[number].row for number in part]))
+                masked = canvas == self.mask
+                times = self.noise.time_of(masked.float().mean(1))
+                hidden = self.engine.hidden(canvas, condition, times, masked)
+                logits = self.engine.logits(hidden, masked, canvas, condition)
+                scores = logits.float().log_softmax(-1).cpu()
+                answers |= dict(zip(part, torch.split(scores, masked.sum(1).tolist()), strict=True))
+        return [answers[number] for number in range(len(questions))]
+
+    def fill(self, questions: list[Question]) -> list[Ids]:
+        """Fill all masks in two passes: the surer half first, then the rest in view of it."""
+        for last in (False, True):
+            answers = self.log_probabilities(questions)
+            filled = []
+            for question, scores in zip(questions, answers, strict=True):
+                masked = [position for position, token in enumerate(question.canvas) if token == self.mask]
+                likeliest = scores.max(1)
+                canvas = list(question.canvas)
+                count = len(masked) if last else -(-len(masked) // 2)
+                for index in likeliest.values.argsort(descending=True)[:count].tolist():
+                    canvas[masked[index]] = int(likeliest.indices[index])
+                filled.append(Question(question.row, tuple(canvas)))
+            questions = filled
+        return [question.canvas for question in questions]

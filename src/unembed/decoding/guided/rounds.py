@@ -1,0 +1,210 @@
+"""The rounds of a guided search, for several vectors that share batches. Knows the order of events, no single move."""
+
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unembed.config import DecodingConfig
+from unembed.decoding.blind import decode_hypotheses
+from unembed.decoding.canvases import random_streams
+from unembed.decoding.guided.filler import MaskFiller
+from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
+from unembed.decoding.guided.moves import PRIORS, Subject, Tools, expand, judge
+from unembed.decoding.guided.oracle import Oracle
+from unembed.decoding.guided.search import Search
+from unembed.decoding.step import Step
+from unembed.engine import Engine
+from unembed.model import NoiseSchedule
+
+# Vectors that are searched together, so that their passes and embeddings share batches.
+_TOGETHER = 16
+# The first hypotheses differ in length by more than this share: a search rarely gets from one length to a far one, and
+# soon to one that is a token longer or shorter.
+_APART = 0.1
+
+
+def decode_guided(
+    engine: Engine,
+    noise: NoiseSchedule,
+    embeddings: Tensor,
+    options: DecodingConfig,
+    *,
+    oracle: Oracle,
+    lengths: Tensor | None = None,
+    batch_size: int = 64,
+) -> Iterator[Step]:
+    """Search for any number of vectors, a few at a time; yield the steps of :class:`GuidedRounds`."""
+    for start in range(0, len(embeddings), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        known = None if lengths is None else lengths[part]
+        rounds = GuidedRounds(
+            engine, noise, embeddings[part], options, oracle=oracle, lengths=known, batch_size=batch_size
+        )
+        for steps in rounds:
+            yield from (replace(step, rows=step.rows + start) for step in steps)
+
+
+class GuidedRounds:
+    """A guided search for some vectors, as an iterator: each item is a round and has the steps that it led to.
+
+    The first items are the passes of the blind start. Each later one has a step for each vector that is still searched,
+    with its best text so far; the score of such a step is the cosine of the text's vector with the one given. All the
+    work is done between one item and the next, so that the rounds of several searches can take turns.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        noise: NoiseSchedule,
+        embeddings: Tensor,
+        options: DecodingConfig,
+        *,
+        oracle: Oracle,
+        lengths: Tensor | None = None,
+        batch_size: int = 64,
+    ) -> None:
+        """Prepare the search; the arguments are those of :func:`unembed.decoding.decode`."""
+        self.engine, self.noise, self.embeddings, self.options = engine, noise, embeddings, options
+        self.oracle, self.lengths, self.batch_size = oracle, lengths, batch_size
+        self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
+        streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
+        self._searches = {row: Search(options.guided, stream, PRIORS) for row, stream in enumerate(streams)}
+        self._stopped: set[int] = set()
+        self._rounds = self._run()
+        self._seconds = 0.0
+        self._resumed = 0.0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> list[Step]:
+        """Take the next round."""
+        self._resumed = time.monotonic()
+        try:
+            with torch.no_grad():
+                return next(self._rounds)
+        finally:
+            self._seconds += time.monotonic() - self._resumed
+
+    def stop(self, rows: Collection[int] | None = None) -> None:
+        """End the search for some vectors, or for all: the next round is their last, and gives their best text."""
+        self._stopped |= set(self._searches if rows is None else rows)
+
+    def _run(self) -> Iterator[list[Step]]:
+        config = self.options.guided
+        yield from self._start()
+        tools = Tools(
+            MaskFiller(self.engine, self.noise, self.embeddings),
+            self.oracle,
+            self._targets,
+            longest=self.engine.config.canvas_length,
+            resize=self.lengths is None,
+            gradient=config.gradient,
+        )
+        shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
+        for number in range(config.rounds + 1):
+            over = number == config.rounds or self._out_of_time()
+            ending = {
+                row: search for row, search in self._searches.items() if over or search.finished or row in self._stopped
+            }
+            active = {row: search for row, search in self._searches.items() if row not in ending}
+            _judge_best(tools, ending)
+            expand(tools, active)
+            steps = []
+            for row, search in sorted(self._searches.items()):
+                steps.append(_show(search, row, shown[row], final=row in ending))
+                shown[row] = search.best.ids if search.best else ()
+            self._searches = active
+            yield steps
+            if not active:
+                return
+            going_on = {row: search for row, search in active.items() if row not in self._stopped}
+            self._embed([(row, attempt) for row, search in going_on.items() for attempt in search.choose()])
+
+    def _out_of_time(self) -> bool:
+        """Whether the time is used up; that between rounds is the caller's and does not count."""
+        limit = self.options.guided.seconds
+        return limit is not None and self._seconds + time.monotonic() - self._resumed >= limit
+
+    def _start(self) -> Iterator[list[Step]]:
+        """Decode the first hypotheses blind, and embed them."""
+        config = self.options.guided
+        blind = self.options.model_copy(
+            update={"strategy": config.start, "candidates": max(self.options.candidates, config.candidates)}
+        )
+        first: list[tuple[int, Attempt]] = []
+        for step in decode_hypotheses(
+            self.engine,
+            self.noise,
+            self.embeddings,
+            blind,
+            lengths=self.lengths,
+            batch_size=self.batch_size,
+            apart=_APART,
+        ):
+            yield [replace(step, final=torch.zeros_like(step.final))]
+            for text in step.finished(self.engine.vocabulary):
+                first.append((text.row, Attempt(tuple(text.ids), fluency=text.score)))
+                self._searches[text.row].passes += text.passes
+        # In an order that does not depend on which lengths were decoded together.
+        first.sort(key=lambda numbered: (numbered[0], numbered[1].ids))
+        self._embed(first)
+
+    def _embed(self, attempts: list[tuple[int, Attempt]]) -> None:
+        """Embed the texts that are new, all together, and give each search its own hypotheses."""
+        settled = self.oracle.settle([attempt.ids for _, attempt in attempts])
+        new: list[tuple[int, Attempt, Ids]] = []
+        for (row, attempt), ids in zip(attempts, settled, strict=True):
+            fits = ids is not None and (self.lengths is None or len(ids) == int(self.lengths[row]))
+            # A first hypothesis is taken as it is: without it there might be nothing to change.
+            ids = ids if fits else attempt.ids if attempt.parent is None else None
+            if ids and self._searches[row].is_new(ids):
+                new.append((row, attempt, ids))
+        texts = self.oracle.write([ids for _, _, ids in new])
+        vectors = self.oracle.embed(texts) if texts else np.empty((0, self._targets.shape[1]))
+        hypotheses: dict[int, list[Hypothesis]] = {row: [] for row in self._searches}
+        for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
+            cosine = float(vector @ self._targets[row])
+            hypotheses[row].append(
+                Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, parent=attempt.parent, move=attempt.move)
+            )
+        for row, search in self._searches.items():
+            search.encoder_calls += len(hypotheses[row])
+            search.add(hypotheses[row])
+
+
+def _judge_best(tools: Tools, searches: dict[int, Search]) -> None:
+    """Find out how sure the denoiser is of each token of the results."""
+    judge(
+        tools,
+        [
+            Subject(row, search, search.best)
+            for row, search in searches.items()
+            if search.best is not None and search.best.confidence is None
+        ],
+    )
+
+
+def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:
+    """Describe the best text so far."""
+    best = search.best
+    ids = () if best is None else best.ids
+    confidence = [] if best is None or best.confidence is None else best.confidence
+    changed = [position >= len(before) or before[position] != token for position, token in enumerate(ids)]
+    return Step(
+        rows=torch.tensor([row]),
+        candidate=torch.zeros(1, dtype=torch.long),
+        canvas=torch.tensor([ids], dtype=torch.long),
+        changed=torch.tensor([changed], dtype=torch.bool),
+        confidence=torch.tensor([confidence], dtype=torch.float),
+        mask_rate=torch.zeros(1),
+        passes=torch.tensor([search.passes]),
+        score=torch.tensor([0.0 if best is None else best.cosine]),
+        final=torch.tensor([final]),
+        encoder_calls=torch.tensor([search.encoder_calls]),
+    )

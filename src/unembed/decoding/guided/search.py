@@ -1,0 +1,126 @@
+"""The state of a guided search for one vector: hypotheses, what can be tried next, and which moves have helped so far.
+
+Plain bookkeeping: no model, no encoder.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from unembed.config import GuidedConfig
+from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
+
+# Proposals of the next hypothesis in the beam compete as if they came this much later in its list.
+_DELAY_PER_RANK = 3
+_SMALLEST_GAIN = 1e-5
+# A text that differs by more than this share is clearly longer or shorter; single moves rarely lead there.
+_CLEARLY = 0.1
+
+
+class Search:
+    """Keeps the best hypotheses of one vector, and decides which changes to try."""
+
+    def __init__(
+        self, config: GuidedConfig, random: np.random.Generator, priors: Mapping[str, tuple[float, float]]
+    ) -> None:
+        """Start without any hypothesis.
+
+        Args:
+            config: when the search ends, and how much it tries.
+            random: a stream of its own.
+            priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
+        """
+        self.config = config
+        self.random = random
+        self.beam: list[Hypothesis] = []
+        self.best: Hypothesis | None = None
+        self.encoder_calls = 0
+        self.passes = 0
+        self._rounds_without_gain = 0
+        self._seen: set[Ids] = set()
+        self._record = {move: list(prior) for move, prior in priors.items()}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the target is reached, nothing better came up for long, or there is no hypothesis to change."""
+        return (
+            self.best is None
+            or self.best.cosine >= self.config.target_cosine
+            or self._rounds_without_gain >= self.config.patience
+        )
+
+    def is_new(self, ids: Ids) -> bool:
+        """Whether this text was not tried before; from now on it was."""
+        new = ids not in self._seen
+        self._seen.add(ids)
+        return new
+
+    def choose(self) -> list[Attempt]:
+        """Take the most promising proposals of the beam, more of the moves that have helped."""
+        chances = {move: successes / attempts for move, (successes, attempts) in self._record.items()}
+        order = {move: self._in_turn(move) for move in chances}
+        waiting = {move: next(turns, None) for move, turns in order.items()}
+        taken = dict.fromkeys(chances, 0)
+        attempts: list[Attempt] = []
+        while len(attempts) < self.config.proposals:
+            available = [move for move, attempt in waiting.items() if attempt is not None]
+            if not available:
+                break
+            # Each move in proportion to its chance: the one that is furthest behind its share comes next.
+            move = min(available, key=lambda name: (taken[name] + 1) / chances[name])
+            attempt = waiting[move]
+            assert attempt is not None
+            attempts.append(attempt)
+            taken[move] += 1
+            waiting[move] = next(order[move], None)
+        for move, attempt in waiting.items():  # not this time: back to the top of its list
+            if attempt is not None and attempt.parent is not None:
+                attempt.parent.proposals[move].append(attempt.ids)
+        if not attempts:
+            self._rounds_without_gain = self.config.patience
+        return attempts
+
+    def _in_turn(self, move: str) -> Iterator[Attempt]:
+        """Yield the proposals of a move, those of the best hypotheses sooner."""
+        turns = {parent: _DELAY_PER_RANK * rank for rank, parent in enumerate(self.beam)}
+        while True:
+            able = [parent for parent in self.beam if parent.proposals.get(move)]
+            if not able:
+                return
+            parent = min(able, key=turns.__getitem__)
+            turns[parent] += 1
+            yield Attempt(parent.proposals[move].pop(), parent.fluency, parent, move)
+
+    def add(self, hypotheses: Iterable[Hypothesis]) -> None:
+        """Take in hypotheses that were embedded, learn which moves helped, and choose which ones to change next."""
+        before = -1.0 if self.best is None else self.best.cosine
+        pool = list(self.beam)
+        for parent in self.beam:
+            parent.improvements = []
+        for hypothesis in hypotheses:
+            pool.append(hypothesis)
+            if hypothesis.parent is None:
+                continue
+            record = self._record[hypothesis.move]
+            record[1] += 1.0
+            if hypothesis.cosine > hypothesis.parent.cosine + _SMALLEST_GAIN:
+                record[0] += 1.0
+                hypothesis.parent.improvements.append(hypothesis)
+        if not pool:
+            return
+        self.best = max(pool, key=lambda hypothesis: hypothesis.cosine)
+        self._rounds_without_gain = 0 if self.best.cosine > before + _SMALLEST_GAIN else self._rounds_without_gain + 1
+        previous, self.beam = self.beam, self._select(pool)
+        for parent in previous:
+            if parent not in self.beam:  # it never comes back; only its children may still refer to it
+                parent.proposals, parent.improvements = {}, []
+
+    def _select(self, pool: list[Hypothesis]) -> list[Hypothesis]:
+        """Keep the best by cosine and fluency together; the best by cosine and a clearly longer or shorter one stay."""
+        assert self.best is not None
+        ranked = sorted(pool, key=lambda hypothesis: -(hypothesis.cosine + self.config.fluency * hypothesis.fluency))
+        length = len(self.best.ids)
+        resized = [hypothesis for hypothesis in ranked if abs(len(hypothesis.ids) - length) > _CLEARLY * length]
+        kept = [self.best, *resized[:1]][: self.config.beam]
+        kept += [hypothesis for hypothesis in ranked if hypothesis not in kept][: self.config.beam - len(kept)]
+        return sorted(kept, key=lambda hypothesis: -hypothesis.cosine)

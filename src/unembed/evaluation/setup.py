@@ -1,0 +1,114 @@
+"""What is measured: the texts of one file under one protocol, and the inverters that invert them. Makes no tables."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from unembed.config import DecodingConfig, GuidedConfig
+from unembed.evaluation.bench import Bench, Subject
+from unembed.evaluation.bootstrap import Bootstrap
+from unembed.evaluation.examiner import Examiner
+from unembed.evaluation.perplexity import LanguageModel
+from unembed.evaluation.texts import Protocol, ReferenceTexts, choose_references
+from unembed.progress import OnProgress
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """What is measured, and on how much."""
+
+    strategies: tuple[str, ...]
+    """The first one is broken down."""
+    protocols: tuple[Protocol, ...] = ("canvas",)
+    limit: int = 300
+    """Texts per file and protocol."""
+    guided_limit: int = 30
+    """Of these, texts that are decoded with the encoder."""
+    rounds: int = GuidedConfig().rounds
+    """Of guided searches, at most."""
+    seed: int = 0
+    resamples: int = 1000
+    """Behind each interval."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that the tables of one section have in common. Decodes each thing once."""
+
+    subjects: Sequence[Subject]
+    """The tables are about the first, except where inverters are compared."""
+    texts_name: str
+    texts: Sequence[str]
+    protocol: Protocol
+    settings: EvaluationSettings
+    language_model: LanguageModel | None
+    on_progress: OnProgress
+
+    @property
+    def name(self) -> str:
+        """The name of the section, which is also part of file names."""
+        return re.sub(r"[^\w-]+", "-", f"{self.texts_name.removesuffix('.txt')}-{self.protocol}")
+
+    @cached_property
+    def bootstrap(self) -> Bootstrap:
+        """Draws the intervals."""
+        return Bootstrap(self.settings.resamples, self.settings.seed)
+
+    @cached_property
+    def benches(self) -> list[Bench]:
+        """One per inverter, each with texts in the normal form of its own tokenizer."""
+        return [self.bench_for(subject, self._examiner(subject)) for subject in self.subjects]
+
+    @property
+    def bench(self) -> Bench:
+        """The one of the first inverter."""
+        return self.benches[0]
+
+    @property
+    def references(self) -> ReferenceTexts:
+        """The texts as the first inverter's tokenizer writes them."""
+        return self.bench.examiner.references
+
+    @cached_property
+    def ways(self) -> list[DecodingConfig]:
+        """The strategies to measure, with their options."""
+        return [self.options(strategy=strategy) for strategy in self.settings.strategies]
+
+    @cached_property
+    def guided_ways(self) -> list[DecodingConfig]:
+        """Those of them that ask the encoder."""
+        return [way for way in self.ways if way.strategy == "guided"]
+
+    @cached_property
+    def blind(self) -> DecodingConfig:
+        """The first strategy that does without the encoder; the start of guided search where there is none."""
+        blind = (way for way in self.ways if way.strategy != "guided")
+        return next(blind, self.options(strategy=GuidedConfig().start))
+
+    def options(self, **changes: object) -> DecodingConfig:
+        """Return how to decode, with the seed and the rounds of the settings."""
+        fixed = {"seed": self.settings.seed, "guided": {"rounds": self.settings.rounds}}
+        return DecodingConfig.model_validate(fixed | changes)
+
+    def bench_for(self, subject: Subject, examiner: Examiner) -> Bench:
+        """Put an inverter before an examiner."""
+        return Bench(
+            subject,
+            examiner,
+            guided_limit=self.settings.guided_limit,
+            label=f"{self.name}, {subject.name}",
+            on_progress=self.on_progress,
+        )
+
+    def _examiner(self, subject: Subject) -> Examiner:
+        references = choose_references(
+            self.texts,
+            subject.inverter.tokenizer,
+            protocol=self.protocol,
+            canvas_length=subject.inverter.info.model.canvas_length,
+            limit=self.settings.limit,
+            seed=self.settings.seed,
+            name=self.texts_name,
+        )
+        return Examiner(references, subject.inverter.tokenizer, subject.encoder, self.bootstrap, self.language_model)

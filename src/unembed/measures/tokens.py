@@ -1,0 +1,33 @@
+"""Measures on token ids. They need neither the texts nor the encoder."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+READABLE_FROM = 0.5
+"""A text counts as readable when its token F1 reaches this: at least half of its words came back."""
+
+
+def token_hits(recovered: Sequence[int], reference: Sequence[int]) -> list[bool]:
+    """Say for each of the reference's positions whether the recovered text has the same token there."""
+    return [position < len(recovered) and recovered[position] == token for position, token in enumerate(reference)]
+
+
+def token_accuracy(recovered: Sequence[int], reference: Sequence[int]) -> float:
+    """Share of the reference's positions at which the recovered text has the same token."""
+    return sum(token_hits(recovered, reference)) / max(1, len(reference))
+
+
+def token_f1(recovered: Sequence[int], reference: Sequence[int]) -> float:
+    """F1 of the two bags of tokens."""
+    common = sum((Counter(recovered) & Counter(reference)).values())
+    return 2.0 * common / max(1, len(recovered) + len(reference))
+
+
+def exact_match(recovered: Sequence[int], reference: Sequence[int]) -> float:
+    """1 when all tokens are equal, else 0."""
+    return float(list(recovered) == list(reference))
+
+
+def readable(recovered: Sequence[int], reference: Sequence[int]) -> float:
+    """1 when at least half of the words came back, else 0."""
+    return float(token_f1(recovered, reference) >= READABLE_FROM)
