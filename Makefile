@@ -4,7 +4,9 @@
 #   make demo-train  set up, train the tiny recipe on made-up sentences, and invert three that were held out
 #   make demo-web  set up and open the web demo, with the default inverter
 #   make test    set up and run the tests
-#   make lint    ruff and mypy
+#   make test-installs  install the wheel into empty environments, one for each documented set of extras, and use it
+#   make mutants change the core a little, many times, and report which changes no test notices (hours)
+#   make lint    ruff, mypy, and the order of imports
 #   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
 
 PYTHON ?= python3.11
@@ -14,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-train demo-web test browser lint format bench clean
+.PHONY: demo demo-train demo-web test test-installs mutants browser lint format bench clean
 
 # The text reaches the script as it is, whatever quotes and dollars it has.
 demo: export DEMO_TEXT = $(value TEXT)
@@ -27,8 +29,20 @@ demo-train: $(READY)
 demo-web: $(READY)
 	$(BIN)/unembed serve --open
 
+# Two processes with one thread each are faster than one process with two. A file's tests stay in one process.
 test: $(READY) browser
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
+
+# Some sets only: make test-installs SETS="TestNone or TestEncodersServe"
+SETS ?= Test
+test-installs: $(READY)
+	TORCH=$(TORCH) $(BIN)/pytest tests/installs -m installs -k "$(SETS)"
+
+# Goes on where it stopped. Of some modules only: make mutants MUTANTS="unembed.model.noise*"
+mutants: $(READY)
+	$(BIN)/pip install --quiet --upgrade --target build/mutmut mutmut==3.8.0 'pytest<9'  # it breaks with pytest 9
+	OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/mutmut $(BIN)/python -m mutmut run --max-children 2 $(MUTANTS)
+	PYTHONPATH=$(CURDIR)/build/mutmut $(BIN)/python -m mutmut results
 
 # The web page is tested in a real one. Whoever is not root installs it themselves, or sees those tests skipped.
 browser:
@@ -42,6 +56,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -59,4 +74,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist mutants .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

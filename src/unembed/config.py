@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from unembed.errors import ConfigError, did_you_mean, first_line
 from unembed.files import write_text
+from unembed.recipes import find_recipe, name_recipes
 
 logger = logging.getLogger(__name__)
 
@@ -249,6 +250,10 @@ STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """How a canvas can be filled. All but ``guided`` work without the encoder."""
 
 
+BATCHES_AT_ONCE = 8
+"""Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
+
+
 class GuidedConfig(_Section):
     """The search with the encoder: how it begins, what it tries, and when it ends."""
 
@@ -358,18 +363,17 @@ def move_old_keys(values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return values, moved
 
 
-def load_recipe(path: Path) -> Recipe:
-    """Read and validate a recipe."""
+def load_recipe(path: str | Path) -> Recipe:
+    """Read and validate a recipe: a file, or the name of one that comes with unembed."""
+    path = find_recipe(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"Cannot read the recipe {path}: {first_line(error)}.", "See configs/ for examples."
-        ) from error
+        raise ConfigError(f"Cannot read the recipe {path}: {first_line(error)}.", name_recipes()) from error
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}", "See configs/ for examples.") from error
+        raise ConfigError(f"{path} is not valid YAML: {error}", name_recipes()) from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no recipe.", f"Sections: {', '.join(Recipe.model_fields)}.")
     values, moved = move_old_keys(values)

@@ -22,7 +22,7 @@ from unembed.checkpoint import (
     push_checkpoint,
     save_checkpoint,
 )
-from unembed.config import DecodingConfig, parse
+from unembed.config import BATCHES_AT_ONCE, DecodingConfig, parse
 from unembed.decoding import GuidedRounds, Step, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCHES_AT_ONCE = 8
-"""Vectors that are planned together, per batch: enough for hypotheses of one length to find one another."""
 # What of an encoder's description decides which vectors it makes; another revision may make the same ones.
 _DECISIVE = ("name", "prompt", "task", "dim")
 
@@ -151,7 +149,7 @@ class Inverter:
         try:
             self.model.to(device)
         except (RuntimeError, AssertionError) as error:
-            raise ConfigError(f"The device '{device}' cannot be used: {error}", "Try --device cpu.") from error
+            raise ConfigError(f"The device '{device}' cannot be used: {error}", 'Try `device="cpu"`.') from error
         return self
 
     def invert(

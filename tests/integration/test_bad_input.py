@@ -203,11 +203,11 @@ class TestTrain:
         return write
 
     def test_missing_recipe(self, fails, tmp_path):
-        fails("train", tmp_path / "nowhere.yaml", problem="Cannot read the recipe", remedy="configs/")
+        fails("train", tmp_path / "nowhere.yaml", problem="Cannot read the recipe", remedy="configs: granite, ")
 
     def test_no_yaml(self, fails, tmp_path):
         (tmp_path / "x.yaml").write_text("model: [unclosed")
-        fails("train", tmp_path / "x.yaml", problem="not valid YAML", remedy="configs/")
+        fails("train", tmp_path / "x.yaml", problem="not valid YAML", remedy="configs: granite, ")
         (tmp_path / "x.yaml").write_text("")
         fails("train", tmp_path / "x.yaml", problem="holds no recipe", remedy="Sections")
 

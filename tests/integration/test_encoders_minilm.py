@@ -93,8 +93,17 @@ def test_its_tokenizer_neither_pads_nor_cuts_and_is_a_copy(minilm):
     assert minilm.encode(["word " * 10]) == pytest.approx(own_vectors(minilm, ["word " * 10]), abs=1e-5)
 
 
-def test_later_threads_keep_all_their_cores(minilm):
-    cores, seen = torch.get_num_threads(), []
+@pytest.fixture
+def two_threads():
+    """Also where the tests run with one thread each."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
+
+
+def test_later_threads_keep_all_their_cores(minilm, two_threads):
+    cores, seen = two_threads, []
     minilm.encode([f"text number {number}" for number in range(200)], batch_size=8)
     thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
     thread.start()

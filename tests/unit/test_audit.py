@@ -128,7 +128,7 @@ class TestEncoder:
         kept = StorageInfo("x", encoder="text-embedding-3-small", encoder_said_by="its metadata")
         with pytest.raises(EncoderError, match="'text-embedding-3-small' made its vectors") as caught:
             identify(INFO, kept, sample())
-        assert "--encoder org/Fake" in caught.value.remedy
+        assert '`encoder="org/Fake"`' in caught.value.remedy
         assert identify(INFO, kept, sample(), asked="org/Fake").certain
 
     def test_vectors_of_another_dimension_are_refused(self):

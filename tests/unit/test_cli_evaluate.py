@@ -83,7 +83,7 @@ def test_store_and_run_add_their_tables_and_curves(run, tiny_store, tiny_checkpo
 
 
 def test_the_inverter_that_is_not_named_is_the_one_in_the_package(run_cli, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr("unembed.checkpoint.hub._PACKAGED", tmp_path / "nowhere")
+    monkeypatch.setattr("unembed.hub._PACKAGED", tmp_path / "nowhere")
     ended = run_cli("evaluate", texts, "--output", tmp_path / "report")
     assert ended.code == 2
     assert "came without its inverter" in ended.err

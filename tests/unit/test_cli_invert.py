@@ -292,7 +292,7 @@ class TestOptions:
             (["--temperature", -1], "temperature: Input should be greater than or equal to 0"),
             (["--seed", -1], "seed: Input should be greater than or equal to 0"),
             (["--guided", "--rounds", -1], "guided.rounds: Input should be greater than or equal to 0"),
-            (["--guided", "--strategy", "euler"], "--guided is short for --strategy guided"),
+            (["--guided", "--strategy", "euler"], "--guided means --strategy guided"),
             (["--rounds", 3], "--rounds is for guided decoding"),
             (["--length", 13], "--length 13 is more than the 12 tokens"),
             (["--length", 0], "--length"),
@@ -321,7 +321,7 @@ class TestOptions:
         assert all(strategy in said for strategy in STRATEGIES)
 
     def test_the_inverter_that_is_not_named_is_the_one_in_the_package(self, run_cli, monkeypatch, tmp_path):
-        monkeypatch.setattr("unembed.checkpoint.hub._PACKAGED", tmp_path / "nowhere")
+        monkeypatch.setattr("unembed.hub._PACKAGED", tmp_path / "nowhere")
         ended = run_cli("invert", "the cat")
         assert ended.code == 2
         assert "came without its inverter" in ended.err
@@ -340,7 +340,7 @@ class TestSources:
 
     @pytest.mark.parametrize("other", ["the cat", "more.npy"])
     def test_a_file_comes_by_itself(self, refused, vector_file, other):
-        assert "one file of vectors by itself" in refused(vector_file, other)
+        assert "one file of vectors alone" in refused(vector_file, other)
 
     def test_nothing_from_a_terminal_is_a_mistake(self, refused, monkeypatch):
         monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})())

@@ -52,8 +52,8 @@ def state_assumptions(
         sentences.append(
             "The database holds no texts, so recovery is estimated from three signs: how close the recovered text is "
             "to the vector, how well several attempts agree, and how confident the model is. How these signs go with "
-            f"recovery was measured on {calibration}. The estimate may be off if your texts are of another kind; "
-            "--calibrate FILE takes texts of your own."
+            f"recovery was measured on {calibration}. The estimate may be off if your texts are of another kind. "
+            "To use texts of your own: unembed audit ... --calibrate FILE"
         )
     return sentences
 

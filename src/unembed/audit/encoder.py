@@ -42,7 +42,7 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
     """
     description = info.encoder
     name, width = description.name, sample.vectors.shape[1]
-    remedy = "Give --model an inverter for the encoder that made them; unembed train makes one."
+    remedy = "Give as `model` an inverter for the encoder that made them; unembed train makes one."
     if width != description.dim:
         said = f" The database names '{kept.encoder}'." if kept.encoder else ""
         raise EncoderError(
@@ -51,20 +51,20 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
             remedy,
         )
     if asked is not None:
-        return Identified(name, "It was named with --encoder.", certain=True)
+        return Identified(name, "It was named by whoever started the audit.", certain=True)
     if kept.encoder is not None:
         if _short(kept.encoder) != _short(name):
             raise EncoderError(
                 f"The database says that '{kept.encoder}' made its vectors ({kept.encoder_said_by}). This inverter "
                 f"reads those of {name}.",
-                f"{remedy} If the database is wrong: --encoder {name}",
+                f'{remedy} If the database is wrong: `encoder="{name}"`',
             )
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
         raise EncoderError(
             "It is unknown which encoder made these vectors, and they do not look like those of "
             f"{name}, which this inverter reads: {'; '.join(doubts)}.",
-            f"If it was {name} all the same, say --encoder {name}. Otherwise: {remedy}",
+            f'If it was {name} all the same, say `encoder="{name}"`. Otherwise: {remedy}',
         )
     likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(
@@ -93,7 +93,7 @@ def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Ide
         raise EncoderError(
             f"These are not vectors of {identified.name}: of {len(texts)} stored texts embedded again, half have a "
             f"cosine below {median:.2f} with the stored vector.",
-            "Give --model an inverter for the encoder that made them.",
+            "Give as `model` an inverter for the encoder that made them.",
         )
     same = int((cosines >= _SAME).sum())
     verb = "gives" if median >= _SAME else "gives only"

@@ -1,7 +1,7 @@
 """A trained model on disk: ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card."""
 
 from unembed.checkpoint.files import Checkpoint, CheckpointInfo, load_checkpoint, read_weights, save_checkpoint
-from unembed.checkpoint.hub import DEFAULT, fetch_checkpoint, push_checkpoint
+from unembed.hub import DEFAULT, fetch_checkpoint, push_checkpoint
 from unembed.model.packing import WeightPrecision
 
 __all__ = [

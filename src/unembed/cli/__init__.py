@@ -1,6 +1,6 @@
 """The command line. Knows how to parse, show and exit; the work is done elsewhere.
 
-Nothing heavy is imported here: ``unembed --version`` answers at once. Each command imports what it needs when it runs.
+Nothing heavy is imported here, so that ``unembed --version`` is fast. Each command imports what it needs when it runs.
 """
 
 import errno
@@ -15,6 +15,7 @@ from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
+from unembed.cli.flags import Command
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
@@ -49,17 +50,17 @@ def _root(
 
 
 for command in (prepare, embed, train, invert, evaluate, words, audit, serve, export, encoders):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def main() -> None:
-    """Run the command line: exit 0 when all went well, 2 on a mistake that the user can mend, 1 otherwise."""
+    """Run the command line: exit 0 on success, 2 on a mistake that the user can fix, 1 otherwise."""
     try:
         app()
     except UnembedError as error:
         _end_with(error)
     except OSError as error:
-        # Whatever was being written: a full disk is nothing that we could have known.
+        # Whatever was being written, a full disk is not our bug.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         _end_with(from_os_error(error, f"writing {error.filename or 'the output'}"))

@@ -1,4 +1,4 @@
-"""``unembed invert``: texts or vectors in, recovered texts out. Knows how they are shown, not how they are found."""
+"""``unembed invert``: texts or vectors in, recovered texts out. Knows how results are shown, not how they are made."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unembed.inverter import Inverter
 
 _STDIN = "-"
-# More vectors than this are not watched one by one.
+# More vectors than this are not animated.
 _ANIMATED_AT_MOST = 16
 
 
@@ -52,17 +52,19 @@ def invert(
         ),
     ] = None,
     guided: Annotated[bool, typer.Option("--guided", help="Short for --strategy guided.")] = False,
-    steps: Annotated[int | None, typer.Option(help="Passes at most, when blind.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of search at most, when guided.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Largest number of passes, without the encoder.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Tokens of each text.", show_default="the inverter's guess")
     ] = None,
     guidance: Annotated[float | None, typer.Option(help="Strength of classifier-free guidance; 0 for none.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Of the strategies that sample.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Sample among so many likeliest tokens; 0 for all.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Temperature of the strategies that sample.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Sample among this many of the likeliest tokens; 0 for all.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same texts.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many vectors.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors.")] = None,
     column: Annotated[
         str | None,
         typer.Option(help="The array, column or field that holds the vectors.", show_default="detected automatically"),
@@ -88,10 +90,9 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
-    from unembed.cli.animation import Painter, make_console
-    from unembed.cli.job import Batch, Job
-    from unembed.cli.output import show_json_line
-    from unembed.inverter import BATCHES_AT_ONCE, Inverter
+    from unembed.cli.loading import loading
+    from unembed.config import BATCHES_AT_ONCE
+    from unembed.hub import fetch_checkpoint
 
     options = _decoding_options(
         strategy,
@@ -105,13 +106,24 @@ def invert(
         seed=seed,
     )
     given = _open(source or [], column, limit, BATCHES_AT_ONCE * batch_size)
-    inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
-    needs_encoder = isinstance(given, list) or options.strategy == "guided"
+    with loading(f"the inverter {model}"):
+        folder = fetch_checkpoint(model)
+        # Takes seconds, so mistakes in the options and names are found first.
+        from unembed.cli.animation import Painter, make_console
+        from unembed.cli.job import Batch, Job
+        from unembed.cli.output import show_json_line
+        from unembed.inverter import Inverter
+
+        inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
+    loaded_encoder = None
+    if isinstance(given, list) or options.strategy == "guided":
+        with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
+            loaded_encoder = load_encoder_for(inverter, encoder, device)
     job = Job(
         inverter,
         options,
         Painter(inverter.tokenizer, inverter.info.vocabulary),
-        encoder=load_encoder_for(inverter, encoder, device) if needs_encoder else None,
+        encoder=loaded_encoder,
         length=_checked(length, inverter),
         batch_size=batch_size,
         trace=trace,
@@ -123,30 +135,28 @@ def invert(
     if watched and total is not None and total <= _ANIMATED_AT_MOST:
         _animate(job, batches, console)
         return
-    any_found = False
+    inverted_any = False
     with _progress(total) as advance:
         for result in job.run(batches):
-            any_found = True
+            inverted_any = True
             if as_json:
                 show_json_line(_record(result))
             else:
                 _print(result)
             advance()
-    if not any_found:
+    if not inverted_any:
         typer.echo("There were no vectors to invert.", err=True)
 
 
 def _decoding_options(
     strategy: str | None, *, guided: bool, rounds: int | None, candidates: int | None, **others: float | None
 ) -> "DecodingConfig":
-    """Check what was asked for; what was not is left to the defaults of the configuration."""
+    """Check the options that were given; the configuration has defaults for the others."""
+    from unembed.config import DecodingConfig, parse
     from unembed.errors import ConfigError
-    from unembed.inverter import make_options
 
     if guided and strategy not in (None, "guided"):
-        raise ConfigError(
-            f"--guided is short for --strategy guided, but --strategy is {strategy}.", "Give one of the two."
-        )
+        raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     search = {"rounds": rounds}
     if wanted["strategy"] == "guided":
@@ -156,7 +166,8 @@ def _decoding_options(
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
-    return make_options(None, {name: value for name, value in wanted.items() if value is not None})
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return parse(DecodingConfig, given, "The decoding configuration")
 
 
 def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
@@ -174,7 +185,7 @@ def _open(source: list[str], column: str | None, limit: int | None, batch_rows: 
         return [well_formed(text) for text in source[:limit]]
     if len(source) > 1:
         raise VectorError(
-            f"{files[0]} stands for vectors, and it is not alone.", "Give texts, or one file of vectors by itself."
+            f"{files[0]} holds vectors, but other inputs are given too.", "Give texts, or one file of vectors alone."
         )
     if source and source != [_STDIN]:
         vectors = open_vectors(source[0], column=column, batch_rows=batch_rows)
@@ -242,13 +253,13 @@ def _print(result: "Result") -> None:
     from unembed.cli.animation import MASK
 
     rows = _heading(result.trip)
-    several = any(one["candidate"] for one in result.trace)
-    for one in result.trace:
-        told = f"{one['mask_rate']:>4.0%} masked"
-        told += f"  hypothesis {one['candidate'] + 1}" if several else ""
-        told += f"  cosine {one['score']:.3f}" if one["encoder_calls"] else ""
-        canvas = " ".join(MASK if token is None else token for token in one["tokens"])
-        rows.append((f"pass {one['pass']}", Text(f"{told}  {canvas}")))
+    several = any(step["candidate"] for step in result.trace)
+    for step in result.trace:
+        state = f"{step['mask_rate']:>4.0%} masked"
+        state += f"  hypothesis {step['candidate'] + 1}" if several else ""
+        state += f"  cosine {step['score']:.3f}" if step["encoder_calls"] else ""
+        canvas = " ".join(MASK if token is None else token for token in step["tokens"])
+        rows.append((f"pass {step['pass']}", Text(f"{state}  {canvas}")))
     for label, text in [*rows, *_outcome(result, Text(result.inversion.text))]:
         typer.echo(f"{label:<9}  {text.plain}")
 
@@ -286,17 +297,17 @@ def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None
 
     from unembed.cli.animation import Animation
 
-    for number, one in enumerate(single for batch in batches for single in batch.split()):
-        heading = _heading(one.trips[0]) if one.trips else [("vector", Text(str(number)))]
+    for row, single in enumerate(single for batch in batches for single in batch.split()):
+        heading = _heading(single.trips[0]) if single.trips else [("vector", Text(str(row)))]
         with Animation(console, job.painter, heading) as animation:
-            for result in job.run([one], animation.show):
+            for result in job.run([single], animation.show):
                 text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
 
 
 @contextmanager
 def _progress(total: int | None) -> "Iterator[Callable[[], None]]":
-    """Count results on stderr; where they come to a terminal themselves, they are progress enough."""
+    """Count results on stderr, unless the results themselves appear in the terminal."""
     from unembed.progress import make_progress
 
     with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:

@@ -1,4 +1,4 @@
-"""Results on stdout, as a table or as JSON. Knows nothing of what they mean."""
+"""Results on stdout, as a table or as JSON. Does not know what they mean."""
 
 import json
 import sys
@@ -15,18 +15,18 @@ def show_json(value: Any) -> None:
 
 
 def show_json_line(value: Any) -> None:
-    """Print a value as one line of JSON, at once: whoever reads a pipe need not wait for the rest."""
+    """Print a value as one line of JSON, and flush it, so that a reader of a pipe gets it at once."""
     write_json_lines([value])
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print some lines at once."""
+    """Print lines in one write, and flush them."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 
 
 def write_json_lines(values: Iterable[Any]) -> None:
-    """Print some values at once, as lines of JSON."""
+    """Print values as lines of JSON in one write, and flush them."""
     write_lines(json.dumps(value, ensure_ascii=False, default=str) for value in values)
 
 

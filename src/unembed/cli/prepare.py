@@ -1,4 +1,4 @@
-"""``unembed prepare``: options in, a corpus folder out. Knows nothing of how a corpus is made."""
+"""``unembed prepare``: options in, a corpus folder out. Does not know how a corpus is made."""
 
 import json
 from pathlib import Path
@@ -18,8 +18,8 @@ def prepare(
         typer.Argument(
             metavar="INPUT[@WEIGHT]",
             help="Files (.txt, .jsonl, .csv, .tsv, each also .gz; .parquet), folders of them, or hf:name[:config] to "
-            "stream a dataset of the Hugging Face hub (hf:allenai/c4:fr). With several, @WEIGHT says how often one is "
-            "drawn from relative to the others, 1 by default.",
+            "stream a dataset of the Hugging Face hub (hf:allenai/c4:fr). With several inputs, @WEIGHT is how often an "
+            "input is drawn from, relative to the others; 1 by default.",
             show_default=False,
         ),
     ],
@@ -52,14 +52,15 @@ def prepare(
     question_share: Annotated[
         float,
         typer.Option(
-            help="Of this share of the texts that ask something, keep only a question, every second without its mark."
+            help="Of this share of the texts that contain a question, keep only the question; half of them lose "
+            "their question mark."
         ),
     ] = 0.0,
     validation_share: Annotated[
         float, typer.Option(help="Share of the texts set aside for validation, below 1; the same texts every time.")
     ] = 0.01,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many kept texts.", show_default="no limit")
+        int | None, typer.Option(min=1, help="Stop after keeping this many texts.", show_default="no limit")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the split and the order of the mix.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,

@@ -70,7 +70,7 @@ def check_store(store: Store, info: CheckpointInfo) -> None:
             f"The store in {store.folder} holds vectors of '{theirs.name}' (revision {theirs.revision}, prompt "
             f"{theirs.prompt!r}); the inverter reads those of '{ours.name}' (revision {ours.revision}, prompt "
             f"{ours.prompt!r}).",
-            "Give the store that the inverter was trained on, or leave out --store.",
+            "Give the store that the inverter was trained on, or leave out `store`.",
         )
 
 

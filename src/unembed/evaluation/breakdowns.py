@@ -22,7 +22,7 @@ def breakdown_tables(setup: Setup, counts: np.ndarray | None) -> list[Table]:
     recovered = setup.bench.outcome(first).recovered.ids
     ids = references.ids[: len(recovered)]
     hits = [token_hits(*pair) for pair in zip(recovered, ids, strict=True)]
-    where = "the store" if counts is not None else "the evaluated texts (no --store was given)"
+    where = "the store" if counts is not None else "the evaluated texts (no `store` was given)"
     if counts is None:
         size = setup.bench.subject.inverter.info.vocabulary.size
         counts = np.bincount(np.concatenate([np.array(text) for text in references.ids]), minlength=size)

@@ -67,7 +67,7 @@ def evaluate(
             raise ConfigError(
                 f"{milestone.name} reads vectors of '{info.encoder.name}', the first model those of "
                 f"'{first.encoder.name}'.",
-                "Give the run that the first --model comes from.",
+                "Give the run that the first `model` comes from.",
             )
     counts = None if store is None else count_tokens(store)
     report = Report(
@@ -110,5 +110,5 @@ def _notes(language_model: LanguageModel | None, store: Store | None) -> list[st
             "at most; it does not compare with perplexities under other models."
         )
     if store is None:
-        notes.append("The nearest neighbour in the training set is left out: no --store was given.")
+        notes.append("The nearest neighbour in the training set is left out: no `store` was given.")
     return notes

@@ -73,7 +73,7 @@ def choose_references(
         wanted = "at least" if protocol == "canvas" else "at most"
         raise CorpusError(
             f"None of the {len(different)} different texts of {name} has {wanted} {canvas_length} tokens.",
-            f"Give other texts, or choose --protocol {'natural' if protocol == 'canvas' else 'canvas'}.",
+            f"Give other texts, or choose `protocol={'natural' if protocol == 'canvas' else 'canvas'}`.",
         )
     ids, said = zip(*kept, strict=True)
     lost, total = count_lost([different[index] for index in order[:looked_at]], tokenizer)

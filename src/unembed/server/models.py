@@ -130,10 +130,10 @@ class Models:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         if not models:
-            raise ConfigError("A server needs at least one inverter.", "Name one with --model.")
+            raise ConfigError("A server needs at least one inverter.", "Name one with `model`.")
         self._by_name = {model.name: model for model in models}
         if len(self._by_name) < len(models):
-            raise ConfigError("Two inverters have the same name.", "Give them different names: --model NAME=FOLDER.")
+            raise ConfigError("Two inverters have the same name.", "Give them different names: `model=NAME=FOLDER`.")
 
     @property
     def names(self) -> list[str]:
