@@ -83,8 +83,8 @@ def check(run_cli, uri, inverter_folder, output, *, texts):
     report = json.loads((output / "report.json").read_text())
     assert report["source"]["vectors"] == 500
     assert report["source"]["texts"] == texts
-    assert report["modes"][0]["known"] == texts
-    assert report["modes"][0]["n"] == 16
+    assert report["attacks"][0]["known"] == texts
+    assert report["attacks"][0]["n"] == 16
     assert (report["calibration"] is None) == texts
     assert "What 500 stored vectors give away" in (output / "report.html").read_text()
     if texts:
