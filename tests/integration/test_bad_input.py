@@ -9,7 +9,7 @@ import pytest
 import yaml
 from torch import nn
 
-from unembed.training.state import save_state
+from unembed.training.state import RUN_FILE, save_state
 
 
 @pytest.fixture
@@ -244,5 +244,5 @@ class TestTrain:
         fails("train", recipe(), "--resume", problem="nothing to resume", remedy="without --resume")
 
     def test_a_run_in_the_way(self, fails, recipe, tmp_path):
-        save_state(tmp_path / "run", nn.Linear(1, 1), nn.Linear(1, 1), [], {"step": 3})
+        save_state(tmp_path / "run" / RUN_FILE, {"model": nn.Linear(1, 1)}, [], {"step": 3})
         fails("train", recipe(), problem="holds a run already", remedy="--resume")
