@@ -1,22 +1,19 @@
-"""Runs apps behind a real uvicorn, in a thread of the test's process."""
+"""Runs apps behind the real server, in a thread of the test's process."""
 
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from fastapi import FastAPI
+
+from unembed.server import Server, Settings
 
 
 @contextmanager
-def running(app: FastAPI, last_seconds: int = 1) -> Iterator[tuple[uvicorn.Server, str]]:
-    """Serve at a free port until the end of the block; yields the server and its address.
-
-    Requests may take ``last_seconds`` to end; then the server must have ended, too.
-    """
-    config = uvicorn.Config(app, port=0, access_log=False, log_level="warning", timeout_graceful_shutdown=last_seconds)
-    server = uvicorn.Server(config)
+def running(app: FastAPI, settings: Settings | None = None) -> Iterator[tuple[Server, str]]:
+    """Serve at a free port until the end of the block; yields the server and its address."""
+    server = Server(app, settings or Settings())
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -255,7 +255,7 @@ class Inverter:
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Check vectors and lengths, and return them as the decoder takes them."""
         vectors = check_vectors(embeddings, self.info)
-        self._warn_of_strangers(vectors)
+        self._log_warnings(vectors)
         known = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
         return torch.from_numpy(vectors).to(self.device), known
 
@@ -330,23 +330,31 @@ class Inverter:
         if expected.revision != given.revision:
             logger.warning("The inverter was trained for revision %s, not %s.", expected.revision, given.revision)
 
-    def _warn_of_strangers(self, vectors: np.ndarray) -> None:
-        """Say once when vectors do not look like the encoder's: the texts would be confident nonsense."""
-        if self._warned or not len(vectors):
-            return
+    def warnings(self, vectors: np.ndarray) -> list[str]:
+        """Return what a user should know about vectors (n, d) before believing their texts; mostly nothing.
+
+        Vectors that do not look like the encoder's give fluent texts that mean nothing.
+        """
+        if not len(vectors):
+            return []
         if self.info.fingerprint:
             doubts = self.info.fingerprint.doubts(vectors)
         else:
             doubts = doubtful_lengths(vectors, 1.0) if self.info.encoder.normalised else []
         if not doubts:
-            return
-        self._warned = True
-        logger.warning(
-            "These vectors do not look like those of %s that this inverter was trained on: %s. If another encoder "
-            "made them, or they were changed since, the texts mean nothing.",
-            self.info.encoder.name,
-            "; ".join(doubts),
-        )
+            return []
+        verb = "vector does" if len(vectors) == 1 else "vectors do"
+        return [
+            f"The {verb} not look like those of {self.info.encoder.name} that this inverter was trained on: "
+            f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
+        ]
+
+    def _log_warnings(self, vectors: np.ndarray) -> None:
+        """Log warnings about vectors, once per inverter."""
+        if not self._warned:
+            for warning in self.warnings(vectors):
+                self._warned = True
+                logger.warning(warning)
 
     def read(self, step: Step, options: DecodingConfig) -> dict[int, Inversion]:
         """Return the inversions of the vectors that a step finishes, by row."""

@@ -150,10 +150,11 @@ def serve(make_inverter, fake_encoder):
 
     with ExitStack() as stack:
 
-        def start(models=None, **settings) -> httpx.Client:
+        def start(models=None, **changes) -> httpx.Client:
             models = models or [ServedModel("tiny", make_inverter(), fake_encoder)]
-            app = make_app(Settings(**{"workers": 1} | settings), models)
-            _, address = stack.enter_context(running(app))
+            settings = Settings(**{"workers": 1} | changes)
+            app = make_app(settings, models)
+            _, address = stack.enter_context(running(app, settings))
             return stack.enter_context(httpx.Client(base_url=address, timeout=20))
 
         yield start

@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import numpy as np
 import pytest
 
 
@@ -61,6 +63,46 @@ def test_it_serves_until_it_is_told_to_end(start, number):
     assert "Traceback" not in out + err
 
 
+def test_sigterm_during_work_answers_every_request(start):
+    process, address, _ = start("--workers", "1")
+    directions = np.random.default_rng(0).normal(size=(64, 16))
+    vectors = (directions / np.linalg.norm(directions, axis=1, keepdims=True)).tolist()
+    options = {"strategy": "euler", "steps": 64, "candidates": 16}
+    with ThreadPoolExecutor(8) as pool:
+        batches = [
+            pool.submit(httpx.post, f"{address}/api/invert/batch", json={"vectors": vectors, **options}, timeout=60)
+            for _ in range(3)
+        ]
+        streams = [
+            pool.submit(httpx.post, f"{address}/api/invert/stream", json={"vector": vector, **options}, timeout=60)
+            for vector in vectors[:3]
+        ]
+        while httpx.get(f"{address}/api/queue").json()["running"] < 32:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        answers = [batch.result() for batch in batches]
+        events = [stream.result().text for stream in streams if stream.result().status_code == 200]
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert all(answer.json()["message"] == "The server is shutting down." for answer in answers)
+    assert events
+    assert all("event: error" in text or "event: done" in text for text in events)
+    assert any('"status":503' in text for text in events)
+    assert process.returncode == -signal.SIGTERM
+    assert err == ""
+    assert out == ""
+
+
+def test_hosts_can_be_allowed(start, run_cli, tiny_checkpoint):
+    _, address, _ = start("--allow-host", "demo.example")
+    assert httpx.get(f"{address}/health", headers={"Host": "demo.example"}).status_code == 200
+    assert httpx.get(f"{address}/health", headers={"Host": "other.example"}).status_code == 421
+    for host in ("https://demo.example", "demo.example/x", ""):
+        ended = run_cli("serve", "--model", tiny_checkpoint, "--port", "0", "--allow-host", host)
+        assert ended.code == 2
+        assert "is not a host name" in ended.err
+
+
 def test_models_have_names_and_the_key_comes_from_the_environment(start, tiny_checkpoint):
     _, address, said = start("--model", f"second={tiny_checkpoint}", UNEMBED_SERVER_KEY="open sesame")
     assert httpx.get(f"{address}/api/models").status_code == 401
@@ -93,10 +135,10 @@ def test_the_garbage_collector_passes_over_what_was_loaded(run_cli, tiny_checkpo
 
 
 @pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/page", "https://*.example.org"])
-def test_what_is_no_origin_is_refused(run_cli, tiny_checkpoint, origin):
+def test_what_is_not_an_origin_is_refused(run_cli, tiny_checkpoint, origin):
     ended = run_cli("serve", "--model", tiny_checkpoint, "--port", "0", "--allow-origin", origin)
     assert ended.code == 2
-    assert "is no origin" in ended.err
+    assert "is not an origin" in ended.err
 
 
 def test_two_models_of_one_name_are_refused(run_cli, tiny_checkpoint):

@@ -1,6 +1,7 @@
 """What the HTTP API answers, over real HTTP."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -196,6 +197,8 @@ def test_metrics_count_requests_batches_and_seconds(serve):
     client.post("/api/invert/batch", json={"vectors": [VECTOR, VECTOR], "length": 5})
     client.post("/api/invert", json={"vector": []})
     client.get("/no/such/path")
+    while client.get("/api/queue").json()["running"]:  # a batch is counted just after its last answer
+        time.sleep(0.01)
     text = client.get("/metrics").text
     assert 'unembed_requests_total{path="/api/invert/batch",status="200"} 1.0' in text
     assert 'unembed_requests_total{path="/api/invert",status="422"} 1.0' in text
@@ -273,6 +276,24 @@ def test_a_body_that_is_no_request_is_a_mistake_of_the_client(serve, content):
     assert set(answer.json()) == {"message", "remedy"}
 
 
+def test_a_vector_that_does_not_look_like_the_encoders_is_warned_of_every_time(serve, fake_encoder):
+    client = serve()
+    good = fake_encoder.encode([TEXT])[0]
+    for _ in range(2):
+        (warning,) = client.post("/api/invert", json={"vector": (3 * good).tolist()}).json()["warnings"]
+        assert "The vector does not look like those of fake" in warning
+        assert "has the length 3" in warning
+    done = stream(client, vector=(3 * good).tolist())[-1][1]
+    assert done["warnings"] == [warning]
+    answer = client.post("/api/invert/batch", json={"vectors": [good.tolist(), (3 * good).tolist()]}).json()
+    assert [result["warnings"] for result in answer["results"]] == [[], [warning]]
+
+
+def test_a_text_is_not_warned_of_whatever_its_defence_does(serve):
+    body = {"text": TEXT, "defence": {"kind": "noise", "strength": 1}}
+    assert serve().post("/api/invert", json=body).json()["warnings"] == []
+
+
 def test_without_the_encoder_texts_and_guided_decoding_are_refused_and_vectors_are_not(serve, make_inverter):
     client = serve([ServedModel("blind", make_inverter())])
     for body in ({"text": TEXT}, {"vector": VECTOR, "strategy": "guided"}):
@@ -284,7 +305,7 @@ def test_without_the_encoder_texts_and_guided_decoding_are_refused_and_vectors_a
     assert answer.json()["cosine"] is None
 
 
-def test_a_mistake_in_a_batch_names_its_place(serve):
+def test_a_mistake_in_a_batch_names_its_index(serve):
     client = serve()
     answer = client.post("/api/invert/batch", json={"vectors": [VECTOR, VECTOR[:3]]})
     assert answer.status_code == 422

@@ -1,11 +1,18 @@
 """What keeps a server safe: limits, the key, origins, headers, and silence about texts and vectors."""
 
 import logging
+import re
+import shutil
+import socket
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from unembed.server import Limits
+import unembed.server
+from unembed.server import Limits, ServedModel
+from unembed.server.page import Page
 
 SECRET = "my doctor says that i have zebrafever"
 VECTOR = [float(number) for number in np.random.default_rng(0).normal(size=16)]
@@ -17,6 +24,15 @@ def test_a_body_that_says_it_is_too_large_is_refused(serve):
     answer = serve(limits=Limits(body_bytes=1000)).post("/api/invert", content=b" " * 1001, headers=JSON)
     assert answer.status_code == 413
     assert "more than 1000 bytes" in answer.json()["message"]
+
+
+def test_a_refused_body_is_counted_under_its_own_path(serve):
+    client = serve(limits=Limits(body_bytes=1000))
+    client.post("/api/encode", content=b" " * 1001, headers=JSON)
+    client.post("/api/made/up", content=b" " * 1001, headers=JSON)
+    counted = client.get("/metrics").text
+    assert 'unembed_requests_total{path="/api/encode",status="413"} 1.0' in counted
+    assert 'unembed_requests_total{path="other",status="413"} 1.0' in counted
 
 
 def test_a_chunked_body_that_turns_out_too_large_is_refused(serve):
@@ -36,6 +52,88 @@ def test_a_body_within_the_limit_is_read_chunked_or_not(serve):
     body = str({"vector": [1.0] * 16}).replace("'", '"').encode()
     assert client.post("/api/invert", content=body, headers=JSON).status_code == 200
     assert client.post("/api/invert", content=iter([body[:10], body[10:]]), headers=JSON).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8080", "LOCALHOST.", "127.0.0.1:1", "[::1]:8080", "192.168.1.7", "demo.example"]
+)
+def test_the_server_answers_to_addresses_and_to_its_own_names(serve, host):
+    client = serve(allowed_hosts=("demo.example",))
+    assert client.get("/api/models", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "a@b@c", "[::1"]
+)
+def test_a_name_that_somebody_else_let_point_here_is_refused(serve, host):
+    client = serve(allowed_hosts=("demo.example",))
+    for path in ("/", "/health", "/api/models"):
+        answer = client.get(path, headers={"Host": host})
+        assert answer.status_code == 421
+        assert "--allow-host" in answer.json()["remedy"]
+    assert serve(allowed_hosts=("*",)).get("/", headers={"Host": "evil.example"}).status_code == 200
+
+
+def connect(client) -> socket.socket:
+    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=10)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc"])
+def test_a_connection_that_never_finishes_its_headers_is_closed(serve, sent):
+    with connect(serve(header_seconds=0.3)) as half_open:
+        half_open.sendall(sent)
+        assert half_open.recv(100) == b"", "closed by the server"
+
+
+def test_a_connection_whose_second_request_stays_unfinished_is_closed(serve):
+    with connect(serve(header_seconds=0.5)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /health HT")
+        assert connection.recv(100) == b""
+
+
+def test_a_request_may_take_longer_than_its_headers(serve, gated):
+    client = serve([ServedModel("gated", gated)], header_seconds=0.2)
+    threading.Timer(0.8, gated.engine.gate.set).start()
+    assert client.post("/api/invert", json={"vector": VECTOR}).status_code == 200
+
+
+def test_a_body_that_never_arrives_is_given_up(serve):
+    with connect(serve(body_seconds=0.3)) as slow:
+        slow.sendall(
+            b"POST /api/invert HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
+        answer = slow.recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"did not arrive in time" in answer
+
+
+def test_the_page_and_health_can_be_asked_for_their_headers_alone(serve):
+    client = serve()
+    for path in ("/", "/health"):
+        answer = client.head(path)
+        assert answer.status_code == 200
+        assert answer.content == b""
+        assert answer.headers["content-type"] == client.get(path).headers["content-type"]
+
+
+def test_browsers_keep_the_pages_files_until_they_change(serve, monkeypatch, tmp_path):
+    client = serve()
+    page = client.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    files = re.findall(r'"(static/[^"]+)"', page.text)
+    assert files
+    for path in files:
+        answer = client.get(f"/{path}")
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    folder = shutil.copytree(Path(unembed.server.__file__).parent / "static", tmp_path / "static")
+    monkeypatch.setattr("unembed.server.page._FOLDER", folder)
+    assert Page().html == page.text
+    (folder / "main.js").write_text("changed")
+    assert Page().html != page.text, "another content, another path"
 
 
 @pytest.mark.parametrize(
@@ -123,9 +221,9 @@ def test_a_form_of_another_site_cannot_post(serve):
     assert answer.status_code == 422
 
 
-@pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py"])
+@pytest.mark.parametrize("path", ["../app.py", "%2e%2e/app.py", "..%2fapp.py"])
 def test_only_the_pages_own_files_are_given_out(serve, path):
-    assert serve().get(path).status_code == 404
+    assert serve().get(f"{Page().static_path}/{path}").status_code == 404
 
 
 def test_no_text_and_no_vector_is_logged(serve, caplog, capfd):

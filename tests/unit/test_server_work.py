@@ -118,7 +118,7 @@ def test_a_batch_finds_room_as_a_whole_or_not_at_all(serve, gated):
     assert waiting(client) == 0
 
 
-def test_a_stream_tells_its_place_in_the_queue(client, ask, gated):
+def test_a_stream_shows_its_position_in_the_queue(client, ask, gated):
     ask(vector=VECTORS[0], length=3)
     until(lambda: gated.engine.passes == 1)
     ask(vector=VECTORS[1], length=4)
@@ -126,7 +126,7 @@ def test_a_stream_tells_its_place_in_the_queue(client, ask, gated):
     with client.stream("POST", "/api/invert/stream", json={"vector": VECTORS[2], "length": 5}) as response:
         lines = response.iter_lines()
         assert next(lines) == "event: queued"
-        assert next(lines) == 'data: {"position":2}'
+        assert next(lines) == 'data: {"position":2,"seconds":null}', "nothing was decoded yet that it could tell by"
         gated.engine.gate.set()
         names = [line[7:] for line in lines if line.startswith("event: ")]
     assert names[0] in ("queued", "start")
@@ -217,17 +217,163 @@ def test_work_has_a_time_out_of_its_own(serve, gated):
     assert '"status":504' in streamed
 
 
-def test_one_worker_stays_free_of_searches(serve, gated, fake_encoder):
-    client = serve([ServedModel("gated", gated, fake_encoder)], workers=2, coalesce_seconds=0.0)
-    with ThreadPoolExecutor(4) as pool:
-        url = f"{client.base_url}/api/invert"
-        bodies = [{"vector": v, "strategy": "guided", "rounds": 1, "seed": n} for n, v in enumerate(VECTORS[:2])]
-        searches = [pool.submit(httpx.post, url, json=body, timeout=30) for body in bodies]
-        until(lambda: client.get("/api/queue").json()["running"] == 1 and waiting(client) == 1)
-        blind = pool.submit(httpx.post, url, json={"vector": VECTORS[0], "length": 3}, timeout=30)
-        until(lambda: client.get("/api/queue").json()["running"] == 2)
-        gated.engine.gate.set()
-        assert all(answer.result().status_code == 200 for answer in [*searches, blind])
+class SlowEncoder:
+    """An encoder that takes its time, so that a search is never over before the test has looked."""
+
+    def __init__(self, encoder, seconds: float) -> None:
+        self._encoder, self._seconds = encoder, seconds
+
+    def __getattr__(self, name: str):
+        return getattr(self._encoder, name)
+
+    def encode(self, sentences, **options):
+        time.sleep(self._seconds)
+        return self._encoder.encode(sentences, **options)
+
+
+class SlowEngine:
+    """A denoiser that takes its time."""
+
+    def __init__(self, engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str):
+        return getattr(self._engine, name)
+
+    def hidden(self, *arguments):
+        time.sleep(0.02)
+        return self._engine.hidden(*arguments)
+
+
+@pytest.fixture
+def searching(serve, make_inverter, fake_encoder):
+    """Starts servers whose guided searches take at least so many seconds per round."""
+
+    def start(seconds=0.1, **settings):
+        model = ServedModel("slow", make_inverter(), SlowEncoder(fake_encoder, seconds))
+        return serve([model], coalesce_seconds=0.0, turn_seconds=0.01, **settings)
+
+    return start
+
+
+@pytest.fixture
+def send():
+    """Sends requests from threads of their own; the answers come with the time when they were there."""
+    with ThreadPoolExecutor(32) as pool:
+
+        def post(client, path="/api/invert", **body):
+            def timed():
+                return httpx.post(f"{client.base_url}{path}", json=body, timeout=60), time.monotonic()
+
+            return pool.submit(timed)
+
+        yield post
+
+
+GUIDED = {"strategy": "guided", "rounds": 6}
+
+
+def test_guided_searches_that_arrive_one_after_another_go_on_side_by_side(searching, send):
+    client = searching(wait_seconds=1.0)
+    searches = []
+    for number, vector in enumerate(VECTORS[:4]):
+        searches.append(send(client, vector=vector, seed=number, **GUIDED))
+        until(lambda number=number: client.get("/api/queue").json()["running"] == number + 1)
+        assert not searches[0].done(), "the first one is still under way"
+    assert [answer.result()[0].status_code for answer in searches] == [200] * 4
+
+
+def test_searches_side_by_side_find_what_they_find_alone(searching, send, make_inverter, fake_encoder):
+    client = searching()
+    searches = [send(client, vector=vector, seed=number, **GUIDED) for number, vector in enumerate(VECTORS[:3])]
+    for number, search in enumerate(searches):
+        alone = make_inverter().invert(
+            VECTORS[number], strategy="guided", seed=number, guided={"rounds": 6}, encoder=fake_encoder
+        )
+        assert search.result()[0].json()["text"] == alone[0].text
+
+
+def test_a_blind_request_goes_between_the_rounds_of_a_search(searching, send):
+    client = searching()
+    search = send(client, vector=VECTORS[0], **GUIDED)
+    until(lambda: client.get("/api/queue").json()["running"] == 1)
+    blind = [send(client, vector=vector) for vector in VECTORS[1:4]]
+    assert all(answer.result()[0].status_code == 200 for answer in blind)
+    assert not search.done()
+    assert search.result()[0].status_code == 200
+
+
+def test_a_search_goes_on_although_new_requests_keep_coming(serve, make_inverter, fake_encoder, send):
+    slow = make_inverter()
+    slow.engine = SlowEngine(slow.engine)  # slower than the clients are to ask again
+    client = serve([ServedModel("slow", slow, fake_encoder)], turn_seconds=0.01)
+    search = send(client, vector=VECTORS[0], strategy="guided", rounds=2, steps=1)
+    until(lambda: client.get("/api/queue").json()["running"] == 1)
+    requests = [send(client, vector=VECTORS[1], seed=seed, steps=1) for seed in range(16)]
+    end = time.monotonic() + 15
+    while not search.done() and time.monotonic() < end:  # whoever is answered asks again: something always waits
+        requests = [
+            send(client, vector=VECTORS[1], seed=seed, steps=1) if request.done() else request
+            for seed, request in enumerate(requests)
+        ]
+        time.sleep(0.001)
+    assert search.done(), "it never had its turn"
+    assert search.result()[0].status_code == 200
+
+
+def test_a_search_that_waits_is_told_its_position_and_how_long(searching, send):
+    client = searching(searches=1)
+    send(client, vector=VECTORS[0], strategy="guided", rounds=3).result()
+    first = send(client, vector=VECTORS[1], **GUIDED)
+    until(lambda: client.get("/api/queue").json()["running"] == 1)
+    with client.stream("POST", "/api/invert/stream", json={"vector": VECTORS[2], **GUIDED}) as response:
+        lines = [line for line in response.iter_lines() if line]
+    queued = json.loads(lines[lines.index("event: queued") + 1].removeprefix("data: "))
+    assert queued["position"] == 1
+    assert 1 <= queued["seconds"] <= 60
+    assert first.result()[0].status_code == 200
+    assert lines[-2] == "event: done"
+
+
+def test_one_request_cannot_take_all_the_room_for_searches(searching, send):
+    client = searching(searches=6)
+    batch = send(client, "/api/invert/batch", vectors=VECTORS[:8], **GUIDED)
+    until(lambda: client.get("/api/queue").json()["running"] >= 1)
+    single = send(client, vector=VECTORS[0], strategy="guided", rounds=2, seed=1)
+    assert single.result()[0].status_code == 200
+    assert not batch.done()
+
+
+@pytest.mark.parametrize(("count", "options"), [(64, {"candidates": 4}), (16, {"strategy": "guided", "rounds": 1})])
+def test_the_largest_batch_is_answered_although_it_takes_longer_than_requests_may_wait(
+    serve, make_inverter, fake_encoder, count, options
+):
+    model = ServedModel("slow", make_inverter(), SlowEncoder(fake_encoder, 0.05))
+    client = serve([model], wait_seconds=0.5, limits=Limits(batch=count))
+    vectors = np.random.default_rng(3).normal(size=(count, 16)).tolist()
+    began = time.monotonic()
+    answer = client.post("/api/invert/batch", json={"vectors": vectors, **options})
+    assert answer.status_code == 200
+    assert len(answer.json()["results"]) == count
+    assert time.monotonic() - began > 0.5, "it proves nothing: the whole batch was faster than the time-out"
+
+
+def test_a_small_request_does_not_wait_behind_a_large_batch(serve, make_inverter, send):
+    slow = make_inverter()
+    slow.engine = SlowEngine(slow.engine)
+    client = serve([ServedModel("slow", slow)], largest_batch=4, turn_seconds=0.05, coalesce_seconds=0.0)
+    batch = send(client, "/api/invert/batch", vectors=VECTORS, strategy="sequential", length=12)
+    until(lambda: client.get("/api/queue").json()["running"] == 4)
+    small = send(client, vector=VECTORS[0], steps=2, length=4)
+    assert small.result()[0].status_code == 200
+    assert client.get("/api/queue").json()["waiting"] >= len(VECTORS) - 8, "most of the batch still waits"
+    assert batch.result()[0].status_code == 200
+
+
+def test_work_has_a_time_out_that_counts_its_own_computing_only(searching, send):
+    client = searching(seconds=0.2, work_seconds=2.5)
+    searches = [send(client, vector=v, strategy="guided", rounds=3, seed=n) for n, v in enumerate(VECTORS[:4])]
+    assert [answer.result()[0].status_code for answer in searches] == [200] * 4
 
 
 def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, caplog):
@@ -244,16 +390,23 @@ def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, cap
     assert client.get("/health").status_code == 200
 
 
-def test_shutting_down_turns_away_what_waits(gated):
+def test_shutting_down_answers_what_waits_and_what_is_worked_on(gated, caplog):
     # Not through the fixture: the end of the server is what is looked at.
     app = make_app(Settings(workers=1), [ServedModel("gated", gated)])
-    with running(app, last_seconds=5) as (server, address), ThreadPoolExecutor(2) as pool:
+    with running(app) as (server, address), ThreadPoolExecutor(3) as pool:
         answers = [
             pool.submit(httpx.post, f"{address}/api/invert", json={"vector": v, "length": 4 + n}, timeout=30)
             for n, v in enumerate(VECTORS[:2])
         ]
         until(lambda: gated.engine.passes == 1)
+        stream = pool.submit(httpx.post, f"{address}/api/invert/stream", json={"vector": VECTORS[2]}, timeout=30)
+        until(lambda: httpx.get(f"{address}/api/queue").json()["waiting"] == 2)
         server.should_exit = True
-        time.sleep(0.2)
+        for answer in answers:  # one is worked on, the other waits; neither has to wait for the pass
+            assert answer.result().status_code == 503
+            assert answer.result().json()["message"] == "The server is shutting down."
+            assert int(answer.result().headers["retry-after"]) > 0
+        assert stream.result().text.rstrip().splitlines()[-2] == "event: error"
+        assert '"status":503' in stream.result().text
         gated.engine.gate.set()
-        assert {answer.result().status_code for answer in answers} <= {200, 503}
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -11,8 +11,9 @@ def call(browser, address):
     """Imports a module of the page and calls one of its functions."""
     page = browser.new_page()
     page.goto(address)
+    folder = page.get_attribute("link[rel=stylesheet]", "href").removesuffix("/style.css")
     yield lambda module, code, *arguments: page.evaluate(
-        f"async (arguments_) => {{ const module = await import('/static/{module}'); return ({code})(...arguments_); }}",
+        f"async (given) => {{ const module = await import('/{folder}/{module}'); return ({code})(...given); }}",
         list(arguments),
     )
     page.close()

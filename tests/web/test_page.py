@@ -213,6 +213,17 @@ def test_a_pasted_vector_gives_the_text_that_its_sentence_gives(page, vector, ru
     expect(page.locator("#verdict")).to_have_text("This is what 16 numbers say.")
 
 
+def test_a_vector_that_is_not_the_encoders_comes_with_a_warning(page, vector, finished):
+    give_vector(page)
+    page.fill("#vector", json.dumps(vector))
+    page.press("#vector", "Enter")
+    expect(page.locator("#results h3")).to_have_text(["Recovered"])
+    expect(page.locator("#warnings li")).to_have_count(0)
+    page.fill("#vector", json.dumps([3 * number for number in vector]))
+    page.press("#vector", "Enter")
+    expect(page.locator("#warnings li")).to_contain_text("does not look like those of fake")
+
+
 def test_a_dropped_npy_file_is_read_and_its_rows_can_be_chosen(page, vector, finished):
     file = io.BytesIO()
     np.save(file, np.array([[1.0] * 16, vector], dtype=np.float32))
@@ -267,7 +278,7 @@ def test_escape_cancels_and_frees_the_server(page, address, encoder, monkeypatch
     page.wait_for_function("() => fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
 
 
-def test_the_place_in_the_queue_is_told(page, new_page, address, encoder, monkeypatch, finished):
+def test_the_position_in_the_queue_is_shown(page, new_page, address, encoder, monkeypatch, finished):
     release = threading.Event()
     encode = encoder.encode
     monkeypatch.setattr(encoder, "encode", lambda *given, **options: release.wait(20) and encode(*given, **options))
@@ -275,7 +286,7 @@ def test_the_place_in_the_queue_is_told(page, new_page, address, encoder, monkey
     page.wait_for_function("() => fetch('/api/queue').then((answer) => answer.json()).then((queue) => queue.running)")
     other = new_page(address)
     other.goto(address)
-    expect(other.locator("#status")).to_have_text("Waiting: place 1 in the queue.")
+    expect(other.locator("#status")).to_contain_text("Waiting: number 1 in the queue")
     release.set()
     finished(page)
     finished(other)

@@ -91,14 +91,14 @@ class Painter:
 
     def _text(self, ids: Sequence[int], styles: Sequence[str]) -> Text:
         text = Text(self.tokenizer.decode(list(ids)))
-        place = 0
+        end = 0
         for token, style in zip(self.tokens(ids), styles, strict=True):
             piece = self.marks.bare(token or "")
-            start = text.plain.find(piece, place, place + len(piece) + _BETWEEN_PIECES)
-            # Not found: part of a character, which has no place of its own.
+            start = text.plain.find(piece, end, end + len(piece) + _BETWEEN_PIECES)
+            # Not found: part of a character, which cannot be shown alone.
             if piece and start >= 0:
-                place = start + len(piece)
-                text.stylize(style, start, place)
+                end = start + len(piece)
+                text.stylize(style, start, end)
         return text
 
 

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Batch:
+class InputBatch:
     """Vectors that are inverted together."""
 
     vectors: "np.ndarray"
     trips: list[RoundTrip] = field(default_factory=list)
     """What the vectors were made from; empty when vectors are all that there is."""
 
-    def split(self) -> "Iterator[Batch]":
+    def split(self) -> "Iterator[InputBatch]":
         """Yield each vector by itself."""
         for row in range(len(self.vectors)):
-            yield Batch(self.vectors[row : row + 1], self.trips[row : row + 1])
+            yield InputBatch(self.vectors[row : row + 1], self.trips[row : row + 1])
 
 
 @dataclass(frozen=True)
-class Result:
+class InvertedText:
     """What became of one vector."""
 
     row: int
@@ -45,7 +45,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Job:
+class InversionJob:
     """All that decides how vectors are inverted."""
 
     inverter: "Inverter"
@@ -56,13 +56,15 @@ class Job:
     batch_size: int
     trace: bool
 
-    def embed(self, texts: list[str]) -> Iterator[Batch]:
+    def embed(self, texts: list[str]) -> Iterator[InputBatch]:
         """Make vectors of texts, of which more than a canvas holds is cut off."""
         assert self.encoder is not None
         trips, vectors = self.inverter.round_trip(texts, self.encoder)
-        yield Batch(vectors, trips)
+        yield InputBatch(vectors, trips)
 
-    def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
+    def run(
+        self, batches: "Iterable[InputBatch]", watch: "Callable[[Step], None] | None" = None
+    ) -> Iterator[InvertedText]:
         """Invert batches; each result comes as soon as it and those before it are there."""
         start = 0
         for batch in batches:
@@ -79,14 +81,14 @@ class Job:
                 if watch:
                     watch(step)
                 if self.trace:
-                    for place, number in enumerate(step.rows.tolist()):
-                        traces[number].append(_describe(step, place, self.painter))
+                    for index, number in enumerate(step.rows.tolist()):
+                        traces[number].append(_describe(step, index, self.painter))
                 found |= self.inverter.read(step, self.options)
                 while row in found:
                     trip = batch.trips[row] if batch.trips else None
                     inversion = found.pop(row)
                     measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
-                    yield Result(start + row, inversion, trip, measures, traces.pop(row, []))
+                    yield InvertedText(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
             start += len(batch.vectors)
 
@@ -98,15 +100,15 @@ class Job:
         return compare_one(recovered, Forms([trip.ids], [trip.embedded], vector[None]))
 
 
-def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:
+def _describe(step: "Step", index: int, painter: "Painter") -> dict[str, Any]:
     """Return one hypothesis after one pass, as JSON has it."""
     return {
-        "pass": int(step.passes[place]),
-        "candidate": int(step.candidate[place]),
-        "mask_rate": float(step.mask_rate[place]),
-        "tokens": painter.tokens(step.canvas[place].tolist()),
-        "changed": step.changed[place].nonzero()[:, 0].tolist(),
-        "confidences": step.confidence[place].tolist(),
-        "score": float(step.score[place]),
-        "encoder_calls": int(step.encoder_calls[place]),
+        "pass": int(step.passes[index]),
+        "candidate": int(step.candidate[index]),
+        "mask_rate": float(step.mask_rate[index]),
+        "tokens": painter.tokens(step.canvas[index].tolist()),
+        "changed": step.changed[index].nonzero()[:, 0].tolist(),
+        "confidences": step.confidence[index].tolist(),
+        "score": float(step.score[index]),
+        "encoder_calls": int(step.encoder_calls[index]),
     }

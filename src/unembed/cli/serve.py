@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import re
 import socket
 import webbrowser
 from contextlib import suppress
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 _KEY_VARIABLE = "UNEMBED_SERVER_KEY"
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-# How long requests may take to end once the server was asked to.
-_LAST_SECONDS = 5
 
 
 def serve(
@@ -40,13 +39,17 @@ def serve(
             show_default="the encoder that the inverter names",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 for any that is free.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free port.")] = 8080,
     public: Annotated[bool, typer.Option("--public", help="Allow an address that other machines can reach.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser, where there is one.")] = False,
     api_key: Annotated[
         str | None,
-        typer.Option(envvar=_KEY_VARIABLE, help="Whoever asks must know it. Better set in the environment."),
+        typer.Option(envvar=_KEY_VARIABLE, help="A key that every request must have. Better set in the environment."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that the server is reached by, besides localhost and --host; may be repeated."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
@@ -63,10 +66,10 @@ def serve(
         int | None, typer.Option(min=1, help="Vectors of one batch request at most.", show_default="64")
     ] = None,
     wait_seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="How long a request may wait for its turn.", show_default="30")
+        float | None, typer.Option(min=0.1, help="How long a request may wait for its turn.", show_default="60")
     ] = None,
     work_seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="How long it may then be worked on.", show_default="120")
+        float | None, typer.Option(min=0.1, help="Computing time that a vector may take.", show_default="120")
     ] = None,
 ) -> None:
     """Start the web page and the HTTP API.
@@ -78,18 +81,17 @@ def serve(
     require_extra("serve", "fastapi", "uvicorn", "prometheus_client")
     if host not in _LOOPBACK and not public:
         raise ConfigError(
-            f"Other machines could reach {host}.", "Say so with --public, and set a key; or leave out --host."
+            f"Other machines could reach {host}.", "Allow that with --public, and set a key; or leave out --host."
         )
-    import uvicorn
-
     from unembed.checkpoint import DEFAULT
-    from unembed.server import Limits, Settings, make_app
+    from unembed.server import Limits, Server, Settings, make_app
 
     given = {"queue": queue, "batch": batch}
     chosen = {"workers": workers, "threads": threads, "wait_seconds": wait_seconds, "work_seconds": work_seconds}
     settings = Settings(
         limits=Limits.model_validate({name: value for name, value in given.items() if value is not None}),
         api_key=api_key or None,  # type: ignore[arg-type]
+        allowed_hosts=(host, *map(_host, allow_host or [])),
         allowed_origins=tuple(_origin(origin) for origin in allow_origin or []),
         **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
     )
@@ -100,19 +102,9 @@ def serve(
     if public and settings.api_key is None:
         typer.echo(f"Anyone who can reach {host} can use this server: no key is set ({_KEY_VARIABLE}).", err=True)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    server = uvicorn.Server(
-        uvicorn.Config(
-            make_app(settings, models),
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_LAST_SECONDS,
-        )
-    )
-    # All that is there now stays: half a million objects, which a full collection would look through for 0.3 seconds,
-    # while nobody is answered.
+    server = Server(make_app(settings, models), settings)
+    # What is loaded now stays: half a million objects. A full garbage collection would look through them for 0.3
+    # seconds, and no request would be answered meanwhile.
     gc.collect()
     gc.freeze()
     shown = f"[{host}]" if ":" in host else host
@@ -143,7 +135,7 @@ def _encoder_locations(given: list[str], models: list[str]) -> dict[str, str]:
 
 
 def _load(name: str, location: str, encoder: str | None, engine: EngineName, device: str) -> "ServedModel":
-    """Load an inverter and, if it can be had, its encoder."""
+    """Load an inverter and, if it is available, its encoder."""
     from unembed.errors import UnembedError
     from unembed.inverter import Inverter
     from unembed.server import ServedModel
@@ -159,19 +151,28 @@ def _load(name: str, location: str, encoder: str | None, engine: EngineName, dev
 
 
 def _origin(given: str) -> str:
-    """Return an origin as browsers send it, or say that it is none."""
+    """Return an origin as browsers send it; refuse what is not an origin."""
     from urllib.parse import urlsplit
 
     from unembed.errors import ConfigError
 
     parts = urlsplit(given)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or "*" in given:
-        raise ConfigError(f"'{given}' is no origin.", "Write scheme, host and port only: https://example.org:8443")
+        raise ConfigError(f"'{given}' is not an origin.", "Write scheme, host and port only: https://example.org:8443")
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
+def _host(given: str) -> str:
+    """Return a host name without anything around it; ``*`` stands for any name."""
+    from unembed.errors import ConfigError
+
+    if given != "*" and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", given):
+        raise ConfigError(f"'{given}' is not a host name.", "Write the name only: example.org, or * for any name.")
+    return given
+
+
 def _listen(host: str, port: int) -> socket.socket:
-    """Take the address at once, so that a mistake is told before anything else."""
+    """Take the address at once, so that a mistake shows before anything is loaded."""
     from unembed.errors import ConfigError
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -9,23 +9,25 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from unembed._version import __version__
 from unembed.defences import DEFENCES
 from unembed.errors import UnembedError
 from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
+from unembed.server.bodies import bounded_route
 from unembed.server.following import follow, outcomes
 from unembed.server.intake import Intake
 from unembed.server.jobs import Job, Prepared
 from unembed.server.metrics import CONTENT_TYPE, Metrics
 from unembed.server.models import Models, ServedModel
+from unembed.server.page import Page
 from unembed.server.problems import Refusal, status_of
 from unembed.server.protection import Protection, problem
 from unembed.server.schemas import (
@@ -38,6 +40,7 @@ from unembed.server.schemas import (
     Health,
     InvertRequest,
     MeasureDescription,
+    ModelDescription,
     ModelList,
     Problem,
     Queued,
@@ -47,18 +50,21 @@ from unembed.server.schemas import (
     StepShown,
     StreamProblem,
 )
-from unembed.server.settings import Settings
+from unembed.server.settings import Limits, Settings
 from unembed.server.views import describe_reference
 from unembed.text import well_formed
 
-_HERE = Path(__file__).parent
-_STATIC = _HERE / "static"
+_EXAMPLES = Path(__file__).parent / "examples.json"
+# Values of a request besides its texts and vectors.
+_OTHER_VALUES = 100
 _DESCRIPTION = """Reads the text back out of embedding vectors.
 
-Errors are `{message, remedy}`: 401 without the key, 413 for a body that is too large, 422 for a request that is wrong,
-503 with `Retry-After` when too much is waiting, 504 when decoding takes too long."""
+Errors are `{message, remedy}`: 401 without the key, 408 for a body that does not arrive, 413 for a body that is too
+large, 421 for a host name that the server does not go by, 422 for a request that is wrong, 503 with `Retry-After` when
+too much is waiting, 504 when decoding takes too long."""
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "The API key is missing or wrong."},
+    408: {"model": Problem, "description": "The body did not arrive in time."},
     413: {"model": Problem, "description": "The body is too large."},
     422: {"model": Problem, "description": "Something about the request is wrong; the message says what was expected."},
 }
@@ -71,7 +77,7 @@ _WORK_PROBLEMS: dict[int | str, dict[str, Any]] = {
     },
     504: {"model": Problem, "description": "Decoding took too long."},
 }
-# A stream's errors are no stream, which FastAPI would take them for.
+# FastAPI would describe a stream's errors as streams.
 _STREAM_PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {key: value for key, value in answer.items() if key != "model"}
     | {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -86,7 +92,8 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     batcher = Batcher(settings, metrics)
     intake = Intake(served, settings.limits)
     described = ModelList(models=served.describe(), defences=_defences(), measures=_measures(), limits=settings.limits)
-    examples = ExampleList.model_validate_json((_HERE / "examples.json").read_bytes())
+    examples = ExampleList.model_validate_json(_EXAMPLES.read_bytes())
+    page = Page()
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -103,13 +110,15 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         redoc_url=None,
         openapi_tags=[{"name": "invert"}, {"name": "about"}],
     )
+    app.state.turn_away = batcher.turn_away
+    app.router.route_class = bounded_route(_most_values(settings.limits, described.models))
     # Only for the description: the check itself comes before the body is read.
     key = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="X-API-Key", auto_error=False))]
     keyed = key if settings.api_key else []
     _answer_errors(app)
 
     async def submitted(body: InvertRequest) -> AsyncIterator[Job]:
-        """Let a streamed request wait; what is wrong with it is answered with a status, before the stream begins."""
+        """Let a streamed request wait. Its mistakes are answered with a status, before the stream begins."""
         job = await intake.inversion(body, watched=True)
         batcher.submit([job])
         try:
@@ -127,17 +136,16 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     async def invert_and_stream(
         job: Annotated[Job, Depends(submitted)],
     ) -> AsyncIterator[Queued | Start | StepShown | Result | StreamProblem]:
-        """Invert a text or a vector, and tell every pass.
+        """Invert a text or a vector, and show every pass.
 
-        Events: `queued` {position} while it waits, `start` with the vector, `step` after each pass, and in the end
-        `done` with a Result, or `error` {message, remedy, status}.
+        Events: `queued` {position, seconds} while it waits, `start` with the vector, `step` after each pass, and in the
+        end `done` with a Result, or `error` {message, remedy, status}.
         """
         try:
             async for name, event in follow(job, batcher, settings.wait_seconds):
                 yield _event(name, _start(job, event) if isinstance(event, Prepared) else event)
         except UnembedError as error:
-            told = StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error))
-            yield _event("error", told)
+            yield _event("error", StreamProblem(message=error.problem, remedy=error.remedy, status=status_of(error)))
 
     @app.post("/api/invert", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def invert(body: InvertRequest, request: Request) -> Result:
@@ -149,8 +157,8 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
     @app.post("/api/invert/batch", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def invert_batch(body: BatchRequest, request: Request) -> BatchResult:
         """Invert several texts or vectors, all in the same way."""
-        found = await outcomes(await intake.batch(body), batcher, request, settings.wait_seconds)
-        return BatchResult(results=[result for result in found if isinstance(result, Result)])
+        results = await outcomes(await intake.batch(body), batcher, request, settings.wait_seconds)
+        return BatchResult(results=[result for result in results if isinstance(result, Result)])
 
     @app.post("/api/encode", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def encode(body: EncodeRequest, request: Request) -> Encoded:
@@ -179,12 +187,13 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
 
     @app.get("/api/queue", tags=["about"], dependencies=keyed, responses={401: _PROBLEMS[401]})
     async def queue() -> QueueState:
-        """Tell how busy the server is."""
+        """Say how busy the server is."""
         return batcher.state()
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["about"])
     async def health() -> Health:
-        """Tell that the server answers."""
+        """Say that the server answers."""
         return Health(status="ok", version=__version__, models=served.names)
 
     @app.get(
@@ -201,13 +210,15 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         """Return all counters in Prometheus' text format."""
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+    async def show_page() -> Response:
+        return HTMLResponse(page.html, headers={"Cache-Control": "no-cache"})
 
-    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
-    app.add_middleware(Protection, settings=settings, metrics=metrics)
-    if settings.allowed_origins:  # the last one added is the first to see a request: a preflight has no key
+    paths = frozenset(route.path for route in app.routes if isinstance(route, Route))
+    app.mount(page.static_path, page.files, name="static")
+    app.add_middleware(Protection, settings=settings, metrics=metrics, paths=paths)
+    if settings.allowed_origins:  # the middleware added last sees a request first: a preflight has no key
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.allowed_origins,
@@ -220,9 +231,14 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
 def _defences() -> list[DefenceDescription]:
     return [
         DefenceDescription(
-            kind=kind, label=one.label, explanation=one.explanation, low=one.low, high=one.high, unit=one.unit
+            kind=kind,
+            label=defence.label,
+            explanation=defence.explanation,
+            low=defence.low,
+            high=defence.high,
+            unit=defence.unit,
         )
-        for kind, one in DEFENCES.items()
+        for kind, defence in DEFENCES.items()
     ]
 
 
@@ -230,6 +246,12 @@ def _measures() -> list[MeasureDescription]:
     names = MeasureDescription.model_fields
     everyday = [measure for measure in MEASURES if measure.everyday]
     return [MeasureDescription(**{name: getattr(measure, name) for name in names}) for measure in everyday]
+
+
+def _most_values(limits: Limits, models: Sequence[ModelDescription]) -> int:
+    """Return how many values, or commas in texts, a body can have that is within the limits."""
+    widest = max(model.dimension for model in models)
+    return limits.batch * max(widest, limits.text_characters) + _OTHER_VALUES
 
 
 def _event(name: str, data: BaseModel) -> Any:
@@ -258,10 +280,10 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        found = error.errors()
-        told = [_explain(detail) for detail in found[:3]]
-        more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
-        return problem(422, "; ".join(told) + more, "See /openapi.json for what can be asked.")
+        mistakes = error.errors()
+        first = "; ".join(_explain(mistake) for mistake in mistakes[:3])
+        more = f" (and {len(mistakes) - 3} more)" if len(mistakes) > 3 else ""
+        return problem(422, first + more, "See /openapi.json for what can be asked.")
 
     @app.exception_handler(HTTPException)
     async def other(_request: Request, error: HTTPException) -> JSONResponse:
@@ -272,9 +294,9 @@ def _answer_errors(app: FastAPI) -> None:
         return problem(error.status_code, error.detail, "See /openapi.json for what can be asked.", error.headers)
 
 
-def _explain(detail: dict[str, Any]) -> str:
+def _explain(mistake: dict[str, Any]) -> str:
     """Say what is wrong where, without quoting the request."""
-    if detail["type"] == "json_invalid":
+    if mistake["type"] == "json_invalid":
         return "the body: expected JSON"
-    place = ".".join(str(part) for part in detail["loc"][1:]) or "the body"
-    return well_formed(f"{place[:200]}: {detail['msg'].removeprefix('Value error, ')}")
+    where = ".".join(str(part) for part in mistake["loc"][1:]) or "the body"
+    return well_formed(f"{where[:200]}: {mistake['msg'].removeprefix('Value error, ')}")

@@ -1,7 +1,7 @@
-"""How a request waits for its jobs: time-outs, its place in the queue, and what happens when its client goes away."""
+"""How a request waits for its jobs: time-outs, its position in the queue, and what happens when its client leaves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -12,8 +12,8 @@ from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.problems import busy
 from unembed.server.schemas import Queued, Result, StepShown
 
-# How often a place in the queue is looked up, in seconds.
-_LOOK = 0.25
+# How often the position in the queue is looked up.
+_LOOK_SECONDS = 0.25
 
 Outcome = Prepared | Result
 
@@ -21,21 +21,21 @@ Outcome = Prepared | Result
 async def follow(
     job: Job, batcher: Batcher, wait_seconds: float
 ) -> AsyncIterator[tuple[str, Queued | Prepared | StepShown | Result]]:
-    """Tell all that happens to a job, by the names of the events; the last is ``done``."""
+    """Yield all that happens to a job, with the names of the events; the last is ``done``."""
     names: dict[type, str] = {Prepared: "start", StepShown: "step", Result: "done"}
     deadline = asyncio.get_running_loop().time() + wait_seconds
     started, shown = False, None
     while True:
         try:
-            async with asyncio.timeout(None if started else _LOOK):
+            async with asyncio.timeout(None if started else _LOOK_SECONDS):
                 event = await job.events.get()
         except TimeoutError:
             if asyncio.get_running_loop().time() > deadline:
                 raise _waited_too_long(wait_seconds) from None
-            position = batcher.position(job)
-            if position is not None and position != shown:
-                shown = position
-                yield "queued", Queued(position=position)
+            queued = batcher.queued(job)
+            if queued is not None and queued != shown:
+                shown = queued
+                yield "queued", queued
             continue
         if isinstance(event, UnembedError):
             raise event
@@ -48,7 +48,7 @@ async def follow(
 
 
 async def outcomes(jobs: Sequence[Job], batcher: Batcher, request: Request, wait_seconds: float) -> list[Outcome]:
-    """Submit jobs and wait for all of them; give up when one fails, or when nobody waits for the answer any more."""
+    """Submit jobs and wait for all of them; give up when one fails, or when the client goes away."""
     batcher.submit(jobs)
     work = asyncio.create_task(_all_outcomes(jobs, wait_seconds))
     gone = asyncio.create_task(_gone(request))
@@ -65,24 +65,23 @@ async def outcomes(jobs: Sequence[Job], batcher: Batcher, request: Request, wait
 
 
 async def _all_outcomes(jobs: Sequence[Job], wait_seconds: float) -> list[Outcome]:
-    return await asyncio.gather(*(_outcome(job, wait_seconds) for job in jobs))
-
-
-async def _outcome(job: Job, wait_seconds: float) -> Outcome:
-    started = False
     try:
         async with asyncio.timeout(wait_seconds) as waiting:
-            while True:
-                event = await job.events.get()
-                if isinstance(event, UnembedError):
-                    raise event
-                if isinstance(event, Result) or (isinstance(event, Prepared) and job.options is None):
-                    return event
-                if isinstance(event, Started) and not started:
-                    started = True
-                    waiting.reschedule(None)  # from here on the work has a time-out of its own
+            # Once the first job has started the request no longer waits: its other jobs follow in turn.
+            return await asyncio.gather(*(_outcome(job, lambda: waiting.reschedule(None)) for job in jobs))
     except TimeoutError:
         raise _waited_too_long(wait_seconds) from None
+
+
+async def _outcome(job: Job, on_start: Callable[[], None]) -> Outcome:
+    while True:
+        event = await job.events.get()
+        if isinstance(event, UnembedError):
+            raise event
+        if isinstance(event, Result) or (isinstance(event, Prepared) and job.options is None):
+            return event
+        if isinstance(event, Started):
+            on_start()
 
 
 async def _gone(request: Request) -> None:

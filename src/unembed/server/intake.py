@@ -1,4 +1,4 @@
-"""From requests to jobs: which model, within which limits, and whether vector and text are any good."""
+"""From requests to jobs: which model, within which limits, and whether vector and text can be used."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,29 +16,29 @@ from unembed.server.models import Models, ServedModel
 from unembed.server.schemas import BatchRequest, ChooseModel, DecodingOptions, EncodeRequest, InvertRequest
 from unembed.server.settings import Limits
 
-# Squares of what lies beyond leave the range of float32.
+# Beyond these the squares leave the range of float32.
 _NORMS = (1e-12, 1e12)
 
 
 class Intake:
-    """Makes jobs of requests, or says what is wrong with them."""
+    """Turns requests into jobs, or says what is wrong with them."""
 
     def __init__(self, models: Models, limits: Limits) -> None:
         self._models = models
         self._limits = limits
 
     async def encoding(self, request: EncodeRequest) -> Job:
-        """Take in a text that is only to be embedded."""
+        """Take in a text that should only be embedded."""
         model = self._models.find(request.model)
         return await self._job(request, model, None, request.text)
 
     async def inversion(self, request: InvertRequest, *, watched: bool = False) -> Job:
-        """Take in a text or a vector that is to be inverted."""
+        """Take in a text or a vector to invert."""
         model, options = self._choose(request)
         return await self._job(request, model, options, request.text or request.vector, watched=watched)
 
     async def batch(self, request: BatchRequest) -> list[Job]:
-        """Take in several."""
+        """Take in several texts or vectors to invert."""
         model, options = self._choose(request)
         given: Sequence[str | list[float]] = request.texts or request.vectors or []
         if len(given) > self._limits.batch:
@@ -46,11 +46,11 @@ class Intake:
                 f"There are {len(given)} in the batch; expected at most {self._limits.batch}.", "Send several batches."
             )
         jobs = []
-        for place, one in enumerate(given):
+        for index, item in enumerate(given):
             try:
-                jobs.append(await self._job(request, model, options, one))
+                jobs.append(await self._job(request, model, options, item))
             except UnembedError as error:
-                raise ConfigError(f"Number {place} of the batch: {error.problem}", error.remedy) from error
+                raise ConfigError(f"Number {index} of the batch: {error.problem}", error.remedy) from error
         return jobs
 
     def _choose(self, request: DecodingOptions) -> tuple[ServedModel, DecodingConfig]:

@@ -1,4 +1,4 @@
-"""One vector on its way through the server: what it asks for, and what its request is told of it. Knows no HTTP."""
+"""One vector on its way through the server: what it asks for, and what its request hears about it. Knows no HTTP."""
 
 import asyncio
 import time
@@ -23,6 +23,8 @@ class Prepared:
     statistics: Statistics
     length: int | None
     """Tokens that the text will have; None when several lengths are tried."""
+    warnings: list[str]
+    """Why the vector may not be one of the encoder's."""
 
 
 @dataclass(frozen=True)
@@ -31,38 +33,42 @@ class Started:
 
 
 Event = Prepared | Started | StepShown | Result | UnembedError
-"""What a job's request is told, in this order; the last one is a Result or an error, or for an encoding Prepared."""
+"""What a job's request hears, in this order; the last event is a Result or an error, or for an encoding Prepared."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A vector to be made, to be inverted, or both. Made on the event loop; worked on by threads."""
+    """A vector to be made, to be inverted, or both. Created on the event loop; worked on by threads."""
 
     model: ServedModel
     options: DecodingConfig | None
-    """None when the vector is all that is wanted."""
+    """None when only the vector is wanted."""
     trip: RoundTrip | None
-    """The text, if the vector is yet to be made from one."""
+    """The text, if the vector is made from one."""
     vector: np.ndarray | None
     """(d,) before its defence; None until it is made."""
     defence: Defence = field(default_factory=Defence)
     length: int | None = None
     watched: bool = False
-    """Whether every pass is to be told."""
+    """Whether the request wants to see every pass."""
     prepared: Prepared | None = None
     cancelled: bool = False
+    request: int = 0
+    """Number of the request that it belongs to; given by the queue."""
+    turn: int = 0
+    """Where it stands in the queue; given by the queue."""
     arrived: float = field(default_factory=time.perf_counter)
     events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def tell(self, event: Event) -> None:
-        """Tell the request something, from any thread."""
+        """Send an event to the request, from any thread."""
         if not self.cancelled:
             self._loop.call_soon_threadsafe(self.events.put_nowait, event)
 
     @property
-    def together(self) -> Hashable:
-        """Jobs that agree in this can be worked on together."""
+    def batch_key(self) -> Hashable:
+        """Jobs with equal keys can be worked on together."""
         if self.prepared is None:
             return self.model.name
         return self.model.name, self.options, self.length is None, self.prepared.length
@@ -75,13 +81,8 @@ class Job:
 
     @property
     def guided(self) -> bool:
-        """Whether it takes seconds rather than a fraction of one."""
+        """Whether it asks for a guided search, which takes seconds rather than a fraction of one."""
         return self.options is not None and self.options.strategy == "guided"
-
-    @property
-    def searching(self) -> bool:
-        """Whether a guided search is what comes next."""
-        return self.guided and self.prepared is not None
 
     @property
     def tries_lengths(self) -> bool:

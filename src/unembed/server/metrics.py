@@ -1,4 +1,4 @@
-"""What a server counts, in Prometheus' text format. Knows names and buckets, not what happens."""
+"""What a server counts, in Prometheus' text format."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -21,7 +21,7 @@ class Metrics:
         self.running = Gauge("unembed_queue_running", "Vectors that are worked on.", registry=registry)
         self.decode_seconds = Histogram(
             "unembed_decode_seconds",
-            "Time to decode a batch.",
+            "Computing time of a batch.",
             ["strategy"],
             buckets=_SECONDS,
             registry=registry,

@@ -20,7 +20,7 @@ from unembed.server.schemas import ModelDescription
 
 
 class SharedEncoder:
-    """An encoder that several threads may use: they take turns, for its gradient hooks into the one model."""
+    """An encoder that several threads may use. They take turns: its gradient needs hooks in the one model."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -93,7 +93,7 @@ class ServedModel:
         return fit_text(text, self.inverter.tokenizer, self.canvas_length)
 
     def likeliest_lengths(self, vectors: np.ndarray) -> list[int | None]:
-        """Say how many tokens each text will get: what can be decoded together. None when it is not told before."""
+        """Return how many tokens each text will probably have: texts of one length can be decoded together."""
         if self.inverter.info.model.canvas == "fixed":
             return [self.canvas_length] * len(vectors)
         with torch.no_grad():
@@ -103,11 +103,11 @@ class ServedModel:
     def token_names(self, ids: Sequence[int]) -> list[str]:
         """Name tokens as the tokenizer does; a mask has no name."""
         vocabulary = self.inverter.info.vocabulary
-        own = {vocabulary.eos: "[EOS]", vocabulary.pad: "[PAD]", vocabulary.mask: ""}
-        return [own[token] if token in own else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
+        names = {vocabulary.eos: "[EOS]", vocabulary.pad: "[PAD]", vocabulary.mask: ""}
+        return [names[token] if token in names else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
 
     def describe(self, *, default: bool) -> ModelDescription:
-        """Return all that a client needs to know."""
+        """Return what a client needs to know."""
         info = self.inverter.info
         numbers = {name: value for name, value in info.metrics.items() if isinstance(value, int | float)}
         return ModelDescription.model_validate(
@@ -133,7 +133,7 @@ class Models:
             raise ConfigError("A server needs at least one inverter.", "Name one with `model`.")
         self._by_name = {model.name: model for model in models}
         if len(self._by_name) < len(models):
-            raise ConfigError("Two inverters have the same name.", "Name them apart: `model=NAME=FOLDER`.")
+            raise ConfigError("Two inverters have the same name.", "Give them different names: `model=NAME=FOLDER`.")
 
     @property
     def names(self) -> list[str]:
@@ -149,4 +149,4 @@ class Models:
 
     def describe(self) -> list[ModelDescription]:
         """Describe all models."""
-        return [model.describe(default=place == 0) for place, model in enumerate(self._by_name.values())]
+        return [model.describe(default=index == 0) for index, model in enumerate(self._by_name.values())]

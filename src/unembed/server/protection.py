@@ -1,8 +1,11 @@
-"""What stands between the network and the API: key, body size, headers, counting. Plain ASGI; knows no routes."""
+"""What every request passes before the API: host, key, size and time of its body, headers, counting. Plain ASGI."""
 
+import asyncio
 import hmac
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,7 +20,7 @@ from unembed.server.settings import Settings
 logger = logging.getLogger(__name__)
 
 _HEADERS = {
-    # The page has files of its own only: nothing inline, nothing from elsewhere, and nobody may frame it.
+    # The page uses its own files only: nothing inline, nothing from elsewhere, and no other page may frame it.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
@@ -34,11 +37,22 @@ _PROTECTED = ("/api", "/metrics")
 class Protection:
     """Checks a request before it reaches the API, and completes the answer."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, paths: Collection[str]) -> None:
+        """Wrap an app.
+
+        Args:
+            app: what answers requests that pass.
+            settings: which requests pass.
+            metrics: where they are counted.
+            paths: the paths that are counted by name. Others are counted together: clients could make up any number.
+        """
         self._app = app
         self._key = settings.api_key.get_secret_value() if settings.api_key else None
+        self._settings = settings
+        self._hosts = {"localhost", *(host.lower() for host in settings.allowed_hosts)}
         self._body_bytes = settings.limits.body_bytes
         self._metrics = metrics
+        self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -62,18 +76,25 @@ class Protection:
             await self._answer(scope, receive, send_completed)
         except ClientDisconnect:
             pass  # nobody is there to be answered
+        except asyncio.CancelledError:  # the server ends, and the client has not even sent its request
+            if not status:
+                await problem(503, "The server is shutting down.", "Try again later.")(scope, receive, send_completed)
         except Exception as error:
-            # The message of an error may quote the request, so only its kind is told.
-            logger.error("A request to %s failed with %s.", _path(scope), type(error).__name__)
+            # The message of an error may quote the request, so only its kind is logged.
+            logger.error("A request to %s failed with %s.", self._path(scope), type(error).__name__)
             if not status:
                 await problem(500, "The server failed.", "Please report what you asked for.")(
                     scope, receive, send_completed
                 )
         finally:
-            self._metrics.requests.labels(_path(scope), str(status or 499)).inc()
+            self._metrics.requests.labels(self._path(scope), str(status or 499)).inc()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        if not self._knows_the_host(headers.get("host", "")):
+            remedy = "Use the address that the server listens at, or start it with --allow-host and this name."
+            await problem(421, "The server does not go by this host name.", remedy)(scope, receive, send)
+            return
         if scope["path"].startswith(_PROTECTED) and not self._knows_the_key(headers):
             wanted = {"WWW-Authenticate": "Bearer"}
             remedy = "Send it as: Authorization: Bearer KEY"
@@ -83,17 +104,37 @@ class Protection:
         if length.isdecimal() and int(length) > self._body_bytes:
             await problem(413, *self._too_large())(scope, receive, send)
             return
-        received = 0
+        await self._app(scope, self._bounded(receive), send)
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """Let a body be received up to a size and within a time."""
+        deadline = asyncio.get_running_loop().time() + self._settings.body_seconds
+        received, complete = 0, False
 
         async def receive_bounded() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete
+            try:
+                async with asyncio.timeout_at(None if complete else deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, ("The body did not arrive in time.", "Send it faster, or less.")) from None
+            complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received > self._body_bytes:  # a chunked body does not say beforehand how long it is
                 raise HTTPException(413, self._too_large())
             return message
 
-        await self._app(scope, receive_bounded, send)
+        return receive_bounded
+
+    def _knows_the_host(self, header: str) -> bool:
+        """Refuse names that a site could have let point to this machine (DNS rebinding). Addresses cannot be forged."""
+        if not header or "*" in self._hosts:
+            return True
+        try:
+            host = (urlsplit(f"//{header}").hostname or "").rstrip(".")
+        except ValueError:
+            return False
+        return host in self._hosts or _is_address(host)
 
     def _knows_the_key(self, headers: Headers) -> bool:
         if self._key is None:
@@ -102,16 +143,21 @@ class Protection:
         given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         return hmac.compare_digest(given.encode("latin-1"), self._key.encode())  # headers are bytes, read as latin-1
 
+    def _path(self, scope: Scope) -> str:
+        return scope["path"] if scope["path"] in self._paths else "other"
+
     def _too_large(self) -> tuple[str, str]:
         return f"The body has more than {self._body_bytes} bytes.", "Send less at once; see limits in /api/models."
 
 
 def problem(status: int, message: str, remedy: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Answer with what is wrong, and what to do about it."""
+    """Return an answer that says what is wrong and what to do."""
     return JSONResponse(Problem(message=message, remedy=remedy).model_dump(), status, headers)
 
 
-def _path(scope: Scope) -> str:
-    """Return the path as the routes name it: what else clients come up with must not fill the memory."""
-    route = scope.get("route")
-    return str(getattr(route, "path", None) or "other")
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

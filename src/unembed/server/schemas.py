@@ -12,7 +12,8 @@ from unembed.server.settings import Limits
 # A lower temperature would divide by almost nothing; 0 is the likeliest token by definition.
 _LOWEST_TEMPERATURE = 0.01
 
-Vector = Annotated[list[FiniteFloat], Field(min_length=1, description="The numbers of an embedding.")]
+# Lists fail at their first mistake: a list of a million mistakes would otherwise be answered with a million errors.
+Vector = Annotated[list[FiniteFloat], Field(fail_fast=True, min_length=1, description="The numbers of an embedding.")]
 Text = Annotated[str, Field(min_length=1, description="A text to embed; what a canvas cannot hold is cut off.")]
 
 
@@ -75,8 +76,8 @@ class InvertRequest(DecodingOptions):
 class BatchRequest(DecodingOptions):
     """Several texts or several vectors to invert, all in the same way."""
 
-    texts: list[Text] | None = Field(default=None, min_length=1)
-    vectors: list[Vector] | None = Field(default=None, min_length=1)
+    texts: Annotated[list[Text], Field(fail_fast=True, min_length=1)] | None = None
+    vectors: Annotated[list[Vector], Field(fail_fast=True, min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -141,7 +142,7 @@ class Result(_Out):
     tokens: list[RecoveredToken]
     strategy: Strategy
     passes: int = Field(description="Passes of the denoiser over canvases of this text.")
-    milliseconds: float = Field(description="From the first pass of the batch until this text was there.")
+    milliseconds: float = Field(description="Computing time of the batch until this text was complete.")
     waited_milliseconds: float = Field(description="From the arrival until the first pass.")
     score: float = Field(description="The model's own score; when guided, the cosine with the vector inverted.")
     cosine: float | None = Field(
@@ -153,6 +154,7 @@ class Result(_Out):
         description="How much of the embedded text was recovered, by the names in /api/models. For texts only."
     )
     statistics: Statistics = Field(description="Of the vector that was inverted.")
+    warnings: list[str] = Field(description="Why the text may mean nothing: say, another encoder made the vector.")
     model: str
 
 
@@ -163,9 +165,10 @@ class BatchResult(_Out):
 
 
 class Queued(_Out):
-    """Event ``queued``: how many are before it, and itself."""
+    """Event ``queued``: it waits for its turn."""
 
-    position: int
+    position: int = Field(description="1 for the next in the queue.")
+    seconds: int | None = Field(description="Estimated time until its turn; null when nothing like it was decoded yet.")
 
 
 class Start(_Out):

@@ -36,16 +36,26 @@ class Settings(BaseModel):
     """Cores that share the products of one batch. Batches side by side lose less to waiting than shared products."""
     largest_batch: Positive = 32
     """Vectors that are decoded together."""
+    searches: Positive = 8
+    """Guided searches that are under way at once; others wait."""
     coalesce_seconds: Annotated[float, Field(ge=0.0)] = 0.005
-    """How long a vector waits for company when nothing else is to be done."""
-    wait_seconds: Seconds = 30.0
-    """How long a request may wait for its turn."""
+    """How long a new vector waits for others to be decoded with."""
+    turn_seconds: Seconds = 0.25
+    """How long a batch is decoded before others have their turn."""
+    wait_seconds: Seconds = 60.0
+    """How long a request may wait until the first of its vectors is worked on."""
     work_seconds: Seconds = 120.0
-    """How long a batch may be decoded."""
+    """How much computing time a vector may take."""
+    header_seconds: Seconds = 10.0
+    """How long a connection may take to send the headers of a request."""
+    body_seconds: Seconds = 30.0
+    """How long a request may take to send its body."""
     api_key: SecretStr | None = None
-    """If given, whoever asks must know it."""
+    """If given, every request must have it."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the server may be reached by, besides localhost and addresses in numbers. ``*`` allows any name."""
     allowed_origins: tuple[str, ...] = ()
-    """Origins whose pages may use the API from a browser, besides our own page."""
+    """Origins whose pages may use the API from a browser, besides the server's own page."""
 
 
 def _cores() -> int:

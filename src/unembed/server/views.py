@@ -41,16 +41,16 @@ def measure(recovered: Sequence[int], trip: RoundTrip | None) -> dict[str, float
     return None if trip is None else compare_one(Forms([recovered]), Forms([trip.ids]))
 
 
-def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
+def show_step(step: Step, index: int, model: ServedModel) -> StepShown:
     """Return one hypothesis after a pass."""
-    canvas = step.canvas[place].tolist()
+    canvas = step.canvas[index].tolist()
     mask, size = model.inverter.info.vocabulary.mask, model.inverter.info.vocabulary.size
-    rate = float(step.mask_rate[place])
+    rate = float(step.mask_rate[index])
     return StepShown(
-        number=int(step.passes[place]),
+        number=int(step.passes[index]),
         mask_rate=rate,
-        score=float(step.score[place]) if rate == 0.0 else None,
-        encoder_calls=int(step.encoder_calls[place]),
+        score=float(step.score[index]) if rate == 0.0 else None,
+        encoder_calls=int(step.encoder_calls[index]),
         tokens=[
             CanvasToken(
                 text=model.marks.bare(name),
@@ -62,8 +62,8 @@ def show_step(step: Step, place: int, model: ServedModel) -> StepShown:
             for name, token, changed, confidence in zip(
                 model.token_names(canvas),
                 canvas,
-                step.changed[place].tolist(),
-                step.confidence[place].tolist(),
+                step.changed[index].tolist(),
+                step.confidence[index].tolist(),
                 strict=True,
             )
         ],

@@ -1,122 +1,181 @@
-"""What is done to a batch of jobs: vectors are made and decoded, and each job is told of its own. Knows no queue."""
+"""What is done to a batch of jobs, a pass at a time: vectors are made, then decoded. Knows no queue.
+
+Work can stop after any pass and go on later, in any thread, so that other work can go between two passes.
+"""
 
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
-from unembed.decoding import Step
+from unembed.decoding import GuidedRounds, Step
 from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
 from unembed.measures import cosine
 from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.metrics import Metrics
+from unembed.server.pace import Pace
 from unembed.server.problems import Refusal
 from unembed.server.schemas import RecoveredToken, Result
 from unembed.server.settings import Settings
 from unembed.server.views import describe_reference, describe_vector, measure, show_step
 
 
-def prepare(jobs: list[Job]) -> list[Job]:
-    """Make the vectors of jobs of one model; return the jobs that are now to be decoded."""
-    model = jobs[0].model
-    texts = {job: job.trip.embedded for job in jobs if job.vector is None and job.trip is not None}
-    if texts:
-        vectors = model.needed_encoder("Embedding a text").encode(list(texts.values()))
-        for job, vector in zip(texts, vectors, strict=True):
-            job.vector = vector
-    defended: dict[Job, np.ndarray] = {}
-    for job in jobs:
-        try:
-            defended[job] = check_vectors(apply(job.original[None], job.defence), model.inverter.info)[0]
-        except UnembedError as error:
-            job.tell(error)
-    if not defended:
-        return []
-    lengths = model.likeliest_lengths(np.stack(list(defended.values())))
-    for (job, vector), length in zip(defended.items(), lengths, strict=True):
-        known = job.length or (None if job.tries_lengths else length)
-        job.prepared = Prepared(vector, describe_vector(vector), known)
-        job.tell(job.prepared)
-    return [job for job in defended if job.options is not None]
+class Work(Protocol):
+    """A batch of jobs that is worked on together."""
+
+    jobs: list[Job]
+
+    def advance(self) -> bool:
+        """Work for a moment; return whether there is more to do."""
+        ...
+
+    def close(self) -> None:
+        """End early, or tidy up at the end."""
+        ...
 
 
-def decode(jobs: list[Job], settings: Settings, metrics: Metrics, check: Callable[[], None]) -> None:
-    """Decode jobs that can share passes; ``check`` raises when there is to be an end before the end."""
-    model, options = jobs[0].model, jobs[0].options
-    assert options is not None
-    begun = time.perf_counter()
-    for job in jobs:
-        job.tell(Started())
-        metrics.wait_seconds.observe(begun - job.arrived)
-    metrics.batch_size.observe(len(jobs))
-    steps = model.inverter.decode(
-        np.stack([job.prepared.vector for job in jobs if job.prepared]),
-        options,
-        lengths=None if jobs[0].length is None else [job.length or 0 for job in jobs],
-        encoder=model.shared_encoder if options.strategy == "guided" else None,
-        batch_size=settings.largest_batch,
-    )
-    with closing(steps), metrics.decode_seconds.labels(options.strategy).time():  # type: ignore[type-var]
+class Preparation:
+    """Makes the vectors of jobs of one model."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+
+    def advance(self) -> bool:
+        """Make all vectors."""
+        model = self.jobs[0].model
+        texts = {job: job.trip.embedded for job in self.jobs if job.vector is None and job.trip is not None}
+        if texts:
+            vectors = model.needed_encoder("Embedding a text").encode(list(texts.values()))
+            for job, vector in zip(texts, vectors, strict=True):
+                job.vector = vector
+        defended: dict[Job, np.ndarray] = {}
+        for job in self.jobs:
+            try:
+                defended[job] = check_vectors(apply(job.original[None], job.defence), model.inverter.info)[0]
+            except UnembedError as error:
+                job.tell(error)
+        if not defended:
+            return False
+        lengths = model.likeliest_lengths(np.stack(list(defended.values())))
+        for (job, vector), length in zip(defended.items(), lengths, strict=True):
+            known = job.length or (None if job.tries_lengths else length)
+            # A vector that the encoder has just made is one of its own, whatever a defence does to it then.
+            warnings = [] if job.trip else model.inverter.warnings(job.original[None])
+            job.prepared = Prepared(vector, describe_vector(vector), known, warnings)
+            job.tell(job.prepared)
+        return False
+
+    def close(self) -> None:
+        """There is nothing to tidy up."""
+
+    @property
+    def to_decode(self) -> list[Job]:
+        """Jobs that go on to be decoded."""
+        return [job for job in self.jobs if job.prepared and job.options is not None and not job.cancelled]
+
+
+class Decoding:
+    """Decodes jobs that can share passes."""
+
+    def __init__(self, jobs: list[Job], settings: Settings, metrics: Metrics, pace: Pace) -> None:
+        self.jobs = jobs
+        self.seconds = 0.0
+        """Computing time so far, without the time that other work took in between."""
+        self._settings, self._metrics, self._pace = settings, metrics, pace
+        self._model = jobs[0].model
+        assert jobs[0].options is not None
+        self._options = jobs[0].options
+        self._started = 0.0
+        self._rounds: Iterator[list[Step]] | None = None
+
+    def advance(self) -> bool:
+        """Take one pass, or one round of a guided search."""
+        if all(job.cancelled for job in self.jobs):
+            return False
+        began = time.perf_counter()
+        if self._rounds is None:
+            self._rounds = self._start()
+        if isinstance(self._rounds, GuidedRounds):
+            self._rounds.stop([row for row, job in enumerate(self.jobs) if job.cancelled])
+        steps = next(self._rounds, None)
+        if steps is None:
+            return False
+        inversions: dict[int, Inversion] = {}
         for step in steps:
-            check()
-            if all(job.cancelled for job in jobs):
-                return
-            if time.perf_counter() - begun > settings.work_seconds:
-                raise Refusal(
-                    504,
-                    f"Decoding took longer than {settings.work_seconds:g} seconds.",
-                    "Ask for fewer steps, candidates or rounds.",
-                )
-            _show(step, jobs)
-            _finish(step, jobs, begun)
+            self._show(step)
+            inversions |= self._model.inverter.read(step, self._options)
+        cosines = self._cosines(inversions)
+        self.seconds += time.perf_counter() - began
+        for row, inversion in inversions.items():
+            self.jobs[row].tell(self._result(self.jobs[row], inversion, cosines.get(row)))
+            self._pace.learn(self.jobs[row], self.seconds / len(self.jobs))
+        if self.seconds > self._settings.work_seconds * len(self.jobs):
+            raise Refusal(
+                504,
+                f"Decoding took longer than {self._settings.work_seconds:g} seconds.",
+                "Ask for fewer steps, candidates or rounds.",
+            )
+        return True
 
+    def close(self) -> None:
+        """Count the time that the passes took, and let go of what they need."""
+        if self._rounds is not None:
+            self._metrics.decode_seconds.labels(self._options.strategy).observe(self.seconds)
+        self._rounds = None
 
-def _show(step: Step, jobs: list[Job]) -> None:
-    """Tell the jobs that are watched of a pass."""
-    for place, (row, candidate, final) in enumerate(
-        zip(step.rows.tolist(), step.candidate.tolist(), step.final.tolist(), strict=True)
-    ):
-        # Of several hypotheses the first is shown, and in the end the one that was kept.
-        if jobs[row].watched and (candidate == 0 or final):
-            jobs[row].tell(show_step(step, place, jobs[row].model))
+    def _start(self) -> Iterator[list[Step]]:
+        self._started = time.perf_counter()
+        for job in self.jobs:
+            job.tell(Started())
+            self._metrics.wait_seconds.observe(self._started - job.arrived)
+        self._metrics.batch_size.observe(len(self.jobs))
+        inverter, size = self._model.inverter, self._settings.largest_batch
+        vectors = np.stack([job.prepared.vector for job in self.jobs if job.prepared])
+        lengths = None if self.jobs[0].length is None else [job.length or 0 for job in self.jobs]
+        if self._options.strategy == "guided":
+            encoder = self._model.needed_encoder("Guided decoding")
+            return inverter.guided_rounds(vectors, self._options, encoder=encoder, lengths=lengths, batch_size=size)
+        return ([step] for step in inverter.decode(vectors, self._options, lengths=lengths, batch_size=size))
 
+    def _show(self, step: Step) -> None:
+        """Send a pass to the jobs that are watched."""
+        for index, (row, candidate, final) in enumerate(
+            zip(step.rows.tolist(), step.candidate.tolist(), step.final.tolist(), strict=True)
+        ):
+            # Of several hypotheses the first is shown, and in the end the one that was kept.
+            if self.jobs[row].watched and (candidate == 0 or final):
+                self.jobs[row].tell(show_step(step, index, self._model))
 
-def _finish(step: Step, jobs: list[Job], begun: float) -> None:
-    """Tell the jobs that a pass has finished of their results."""
-    model, options = jobs[0].model, jobs[0].options
-    assert options is not None
-    found = model.inverter.read(step, options)
-    if not found:
-        return
-    milliseconds = 1000 * (time.perf_counter() - begun)
-    cosines: dict[int, float] = {}
-    if model.shared_encoder is not None:
-        again = model.shared_encoder.encode([inversion.text for inversion in found.values()])
-        cosines = {row: float(cosine(vector, jobs[row].original)) for row, vector in zip(found, again, strict=True)}
-    for row, inversion in found.items():
-        jobs[row].tell(_result(jobs[row], inversion, cosines.get(row), begun, milliseconds))
+    def _cosines(self, inversions: dict[int, Inversion]) -> dict[int, float]:
+        """Compare the recovered texts' vectors with the vectors before their defence, where there is an encoder."""
+        if self._model.shared_encoder is None or not inversions:
+            return {}
+        vectors = self._model.shared_encoder.encode([inversion.text for inversion in inversions.values()])
+        return {
+            row: float(cosine(vector, self.jobs[row].original)) for row, vector in zip(inversions, vectors, strict=True)
+        }
 
-
-def _result(job: Job, inversion: Inversion, cosine: float | None, begun: float, milliseconds: float) -> Result:
-    assert job.prepared is not None
-    return Result(
-        text=inversion.text,
-        tokens=[
-            RecoveredToken(text=text, confidence=confidence)
-            for text, confidence in zip(inversion.tokens, inversion.confidences, strict=True)
-        ],
-        strategy=inversion.strategy,  # type: ignore[arg-type]
-        passes=inversion.passes,
-        milliseconds=milliseconds,
-        waited_milliseconds=1000 * (begun - job.arrived),
-        score=inversion.score,
-        cosine=cosine,
-        encoder_calls=inversion.encoder_calls,
-        reference=describe_reference(job.trip, job.model),
-        measures=measure(inversion.ids, job.trip),
-        statistics=job.prepared.statistics,
-        model=job.model.name,
-    )
+    def _result(self, job: Job, inversion: Inversion, cosine: float | None) -> Result:
+        assert job.prepared is not None
+        return Result(
+            text=inversion.text,
+            tokens=[
+                RecoveredToken(text=text, confidence=confidence)
+                for text, confidence in zip(inversion.tokens, inversion.confidences, strict=True)
+            ],
+            strategy=inversion.strategy,  # type: ignore[arg-type]
+            passes=inversion.passes,
+            milliseconds=1000 * self.seconds,
+            waited_milliseconds=1000 * (self._started - job.arrived),
+            score=inversion.score,
+            cosine=cosine,
+            encoder_calls=inversion.encoder_calls,
+            reference=describe_reference(job.trip, job.model),
+            measures=measure(inversion.ids, job.trip),
+            statistics=job.prepared.statistics,
+            warnings=job.prepared.warnings,
+            model=job.model.name,
+        )

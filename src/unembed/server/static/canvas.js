@@ -9,8 +9,8 @@ import { element } from "./dom.js";
 export function showTokens(list, tokens) {
   while (list.childElementCount > tokens.length) list.lastElementChild?.remove();
   while (list.childElementCount < tokens.length) list.append(element("li"));
-  tokens.forEach((token, place) => {
-    const cell = /** @type {HTMLElement} */ (list.children[place]);
+  tokens.forEach((token, index) => {
+    const cell = /** @type {HTMLElement} */ (list.children[index]);
     cell.className = "token";
     cell.classList.toggle("masked", token.masked);
     cell.classList.toggle("changed", token.changed && !token.masked);

@@ -27,7 +27,7 @@ export function drawStrip(svg, vector, before = null) {
  */
 function bars(vector, highest, name, wanted) {
   const path = vector
-    .map((number, place) => (wanted(number) ? `M${place + 0.5} 0V${((-number / highest) * HALF).toFixed(2)}` : ""))
+    .map((number, index) => (wanted(number) ? `M${index + 0.5} 0V${((-number / highest) * HALF).toFixed(2)}` : ""))
     .join("");
   return drawing("path", { class: name, d: path });
 }
@@ -40,9 +40,9 @@ export function drawHistogram(svg, { counts }) {
   const highest = Math.max(...counts) || 1;
   svg.setAttribute("viewBox", `0 0 ${counts.length} 100`);
   svg.replaceChildren(
-    ...counts.map((count, place) => {
+    ...counts.map((count, index) => {
       const height = (100 * count) / highest;
-      return drawing("rect", { x: place + 0.08, y: 100 - height, width: 0.84, height });
+      return drawing("rect", { x: index + 0.08, y: 100 - height, width: 0.84, height });
     }),
   );
 }

@@ -8,7 +8,7 @@ const STRATEGIES = {
   confidence: "Fills in the surest words first, a few in each pass.",
   adaptive: "Fills in whatever is sure enough, so that easy sentences take few passes.",
   sequential: "Fills in from left to right, one word in each pass.",
-  euler: "Draws at random at all places at once, as the diffusion process runs backwards.",
+  euler: "Draws at random at all positions at once, as the diffusion process runs backwards.",
   "euler-remask": "As euler, and masks the least sure words again after each pass.",
   "two-stage": "From left to right first; then decodes the least sure words again.",
   guided: "Embeds its guesses, keeps those whose vector is closer to the given one, and changes them again.",

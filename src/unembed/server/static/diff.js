@@ -24,7 +24,7 @@ export function compareWords(original, recovered) {
     right.delete(j);
   }
   for (const i of left) {
-    const j = [...right].find((place) => a[i] === b[place]);
+    const j = [...right].find((index) => a[i] === b[index]);
     if (j === undefined) continue;
     kinds[0][i] = kinds[1][j] = "moved";
     right.delete(j);
@@ -34,7 +34,7 @@ export function compareWords(original, recovered) {
 
 /** @param {string} text */
 function split(text) {
-  return text.split(/([\p{L}\p{N}]+)/u).map((part, place) => ({ text: part, word: place % 2 === 1 }));
+  return text.split(/([\p{L}\p{N}]+)/u).map((part, index) => ({ text: part, word: index % 2 === 1 }));
 }
 
 /** @param {{text: string, word: boolean}[]} parts */
@@ -57,7 +57,7 @@ function label(parts, kinds) {
 /**
  * @param {string[]} a
  * @param {string[]} b
- * @returns {[number, number][]} places of equal words, in order in both
+ * @returns {[number, number][]} indices of equal words, in order in both
  */
 function commonSubsequence(a, b) {
   const longest = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));

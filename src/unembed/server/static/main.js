@@ -19,6 +19,7 @@ const KNOCK_EVERY = 3000;
 const form = find("page", HTMLFormElement);
 const lanesNode = find("lanes", HTMLElement);
 const verdict = find("verdict", HTMLElement);
+const warningsNode = find("warnings", HTMLElement);
 const resultsNode = find("results", HTMLElement);
 const nudge = find("nudge", HTMLElement);
 const api = new Api(askForKey);
@@ -59,7 +60,7 @@ function showFrame(player) {
 
 /** @param {boolean} stale whether what stage four shows belongs to an earlier run */
 function markStale(stale) {
-  for (const node of [verdict, resultsNode]) node.classList.toggle("stale", stale);
+  for (const node of [verdict, warningsNode, resultsNode]) node.classList.toggle("stale", stale);
 }
 
 /** Starts over with what is given and set now. */
@@ -83,7 +84,7 @@ async function run() {
   busy(true);
   say("Reading…");
   try {
-    await Promise.all(lanes.map((lane, place) => follow(lane, place, settings, given, work.signal)));
+    await Promise.all(lanes.map((lane, index) => follow(lane, index, settings, given, work.signal)));
     player.finish();
   } catch (error) {
     if (work.signal.aborted) return;
@@ -99,19 +100,19 @@ async function run() {
 
 /**
  * @param {Lane} lane
- * @param {number} place
+ * @param {number} index
  * @param {import("./settings.js").Settings} settings
  * @param {import("./settings.js").Given} given
  * @param {AbortSignal} signal
  */
-async function follow(lane, place, settings, given, signal) {
+async function follow(lane, index, settings, given, signal) {
   for await (const { event, data } of api.invert(lane.body, signal)) {
-    if (event === "queued") say(`Waiting: place ${data.position} in the queue.`);
+    if (event === "queued") say(describeWait(data));
     if (event === "start") {
       say("Reading…");
       lane.expect(data.length ?? data.reference?.tokens.length ?? 8);
       player.extend(1);
-      if (place === 0) drawVector(data, settings, given, signal);
+      if (index === 0) drawVector(data, settings, given, signal);
     }
     if (event === "step") {
       lane.add(data);
@@ -119,6 +120,12 @@ async function follow(lane, place, settings, given, signal) {
     }
     if (event === "done") lane.result = data;
   }
+}
+
+/** @param {import("./types.js").Queued} queued */
+function describeWait({ position, seconds }) {
+  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
+  return `Waiting: number ${position} in the queue${estimate}.`;
 }
 
 /**
@@ -139,7 +146,7 @@ async function drawVector({ vector, statistics }, settings, given, signal) {
  *
  * @param {string} text
  * @param {string} model
- * @returns {Promise<number[] | null>} null when it cannot be had: it is only drawn behind the other one
+ * @returns {Promise<number[] | null>} null when the server does not give it: it is only drawn behind the other vector
  */
 function vectorOf(text, model) {
   if (plain.text !== text || plain.model !== model) {

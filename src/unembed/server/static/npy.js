@@ -20,7 +20,7 @@ const MAGIC = [0x93, ...new TextEncoder().encode("NUMPY")];
  */
 export function readNpy(buffer) {
   const view = new DataView(buffer);
-  if (buffer.byteLength < 12 || MAGIC.some((byte, place) => view.getUint8(place) !== byte)) {
+  if (buffer.byteLength < 12 || MAGIC.some((byte, index) => view.getUint8(index) !== byte)) {
     throw new Problem("This is not a .npy file.", "Save the vectors with numpy.save.");
   }
   const [start, length] = view.getUint8(6) === 1 ? [10, view.getUint16(8, true)] : [12, view.getUint32(8, true)];

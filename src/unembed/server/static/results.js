@@ -1,7 +1,7 @@
 /** Stage four: the verdict in a sentence, original and recovered text side by side, and the measures by name. */
 
 import { compareWords } from "./diff.js";
-import { element } from "./dom.js";
+import { element, find } from "./dom.js";
 
 /** @typedef {import("./types.js").Result} Result */
 
@@ -19,6 +19,9 @@ export function showResults(verdict, grid, lanes, known) {
   verdict.replaceChildren(
     ...lanes.map(({ label, result }) => element("span", {}, compared ? `${capital(label)}: ${judge(result)} ` : capital(judge(result)))),
   );
+  // Both lanes are about one vector: what both warn of is said once.
+  const warnings = new Set(lanes.flatMap(({ result }) => result.warnings));
+  find("warnings", HTMLElement).replaceChildren(...[...warnings].map((warning) => element("li", {}, warning)));
   grid.dataset.lanes = String(lanes.length);
   grid.replaceChildren(
     ...(reference ? [original(reference, compared ? null : lanes[0].result)] : []),

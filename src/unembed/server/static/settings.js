@@ -1,5 +1,5 @@
 /**
- * What is set on the page, and its place in the address. Holds names and choices, never a sentence or a vector, unless
+ * What is set on the page, and how the address holds it. Holds names and choices, never a sentence or a vector, unless
  * a link is asked for that has the sentence in it.
  *
  * @typedef {{mode: "text" | "vector", model: string, attacker: "blind" | "guided", strategy: string, steps: number,

@@ -12,7 +12,8 @@
  *   reference: Reference | null}} Start
  * @typedef {{text: string, strategy: string, passes: number, milliseconds: number, score: number,
  *   cosine: number | null, encoder_calls: number, reference: Reference | null, measures: Record<string, number> | null,
- *   statistics: Statistics, model: string}} Result
+ *   statistics: Statistics, warnings: string[], model: string}} Result
+ * @typedef {{position: number, seconds: number | null}} Queued
  * @typedef {{name: string, encoder: string, dimension: number, canvas_length: number, strategies: string[],
  *   guided: boolean, parameters: number, default: boolean}} Model
  * @typedef {{kind: string, label: string, explanation: string, low: number, high: number, unit: string}} Defence

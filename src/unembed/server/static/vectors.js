@@ -42,10 +42,10 @@ function rowsIn(value) {
 /** @param {string} text */
 function listOf(text) {
   const parts = text.replace(/^[\s[(]+|[\s\])]+$/g, "").split(/[\s,;]+/);
-  return parts.map((part, place) => {
+  return parts.map((part, index) => {
     const number = Number(part);
     if (part === "" || Number.isNaN(number)) {
-      throw new Problem(`Number ${place + 1} of the vector is “${part.slice(0, 20)}”, which is not a number.`, HOW);
+      throw new Problem(`Number ${index + 1} of the vector is “${part.slice(0, 20)}”, which is not a number.`, HOW);
     }
     return number;
   });
@@ -55,8 +55,8 @@ function listOf(text) {
 function checked(rows) {
   if (!rows.length || !rows[0].length) throw new Problem("There are no numbers in it.", HOW);
   for (const row of rows) {
-    const place = row.findIndex((number) => !Number.isFinite(number));
-    if (place >= 0) throw new Problem(`Number ${place + 1} of the vector is not finite.`, "Leave out rows with NaN or infinity.");
+    const index = row.findIndex((number) => !Number.isFinite(number));
+    if (index >= 0) throw new Problem(`Number ${index + 1} of the vector is not finite.`, "Leave out rows with NaN or infinity.");
   }
   return rows;
 }
