@@ -92,7 +92,7 @@ class Protection:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         if not self._knows_the_host(headers.get("host", "")):
-            remedy = "Use the address that the server listens at, or start it with: unembed serve --allow-host NAME"
+            remedy = "Use the address that the server listens at, or start it with this name in `allow_host`."
             await problem(421, "The server does not go by this host name.", remedy)(scope, receive, send)
             return
         if scope["path"].startswith(_PROTECTED) and not self._knows_the_key(headers):
