@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from unembed.checkpoint import rename_old_weights
 from unembed.errors import TrainingError, first_line
 from unembed.files import write_bytes
 
@@ -43,8 +44,8 @@ def load_state(run: Path, model: nn.Module, average: nn.Module, optimisers: list
         tensors = load_file(path)
         with safe_open(path, "pt") as file:
             metadata = {key: json.loads(value) for key, value in file.metadata().items()}
-        model.load_state_dict(_under(tensors, "model."))
-        average.load_state_dict(_under(tensors, "average."))
+        model.load_state_dict(rename_old_weights(_under(tensors, "model.")))
+        average.load_state_dict(rename_old_weights(_under(tensors, "average."), "module."))
         for number, optimiser in enumerate(optimisers):
             state: dict[int, dict[str, Any]] = {}
             for key, value in _under(tensors | metadata["numbers"], f"optimiser.{number}.").items():
