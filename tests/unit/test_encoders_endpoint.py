@@ -22,6 +22,7 @@ from unembed.encoders import (
     load_encoder,
 )
 from unembed.errors import ConfigError, EncoderError
+from unembed.training.pretrained import start_from_encoder
 
 
 @pytest.fixture
@@ -237,6 +238,13 @@ def test_what_a_server_says_cannot_control_the_terminal(server):
     server.update(answers=[404], error=b"no \x1b[2Jsuch model")
     with pytest.raises(EncoderError, match=r"no .x1b.2Jsuch model"):
         encoder.encode(["a"])
+
+
+def test_a_recipe_cannot_have_the_key_sent_to_an_address(server, monkeypatch, build_model, tiny_tokenizer):
+    monkeypatch.setenv("UNEMBED_API_KEY", "secret")
+    with pytest.raises(ConfigError, match="it runs elsewhere"):
+        start_from_encoder(build_model(), server["address"], tiny_tokenizer)
+    assert not server["requests"]
 
 
 class TestNamedByACheckpoint:
