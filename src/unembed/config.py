@@ -345,11 +345,11 @@ def move_old_keys(values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     moved = []
     values = copy.deepcopy(values)
     training = values.get("training")
-    # A run wrote every key of its recipe, also that it started from nothing: ``start_from: null``.
-    if isinstance(training, dict) and isinstance(training.get("start_from", ""), str | None):
-        if start := training.pop("start_from", None):
-            training["start_from"] = {"inverter": start}
-            moved.append("training.start_from is now training.start_from.inverter")
+    if isinstance(training, dict) and isinstance(training.get("start_from"), str):
+        training["start_from"] = {"inverter": training["start_from"]}
+        moved.append("training.start_from is now training.start_from.inverter")
+    elif isinstance(training, dict) and training.get("start_from") is None:
+        training.pop("start_from", None)  # a run wrote every key of its recipe, also that it started from nothing
     for old, new in _MOVED.items():
         section = values
         for name in old[:-1]:

@@ -127,7 +127,9 @@ def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "E
     except (EncoderError, MissingExtraError) as error:
         if location is not None:
             raise
-        typer.echo(f"The encoder is not at hand, so guided inversion is left out: {printable_lines(error.problem)}", err=True)
+        typer.echo(
+            f"The encoder is not at hand, so guided inversion is left out: {printable_lines(error.problem)}", err=True
+        )
         return None
 
 

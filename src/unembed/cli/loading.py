@@ -1,4 +1,4 @@
-"""What is being loaded, on stderr, so that the first seconds are not blank. Imports hardly anything: it must be fast."""
+"""What is being loaded, on stderr, so that the first seconds are not blank. Imports next to nothing: must be fast."""
 
 import sys
 from collections.abc import Iterator

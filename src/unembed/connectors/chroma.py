@@ -70,7 +70,12 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
                 f"{where} cannot be copied to {copy.parent}: {first_line(error)}.",
                 "Chroma writes to what it opens, so a copy is read. Make room there, or set TMPDIR to another folder.",
             ) from error
-        except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:  # also of settings that are no JSON object
+        except (
+            sqlite3.Error,
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as error:  # also of settings that are no JSON object
             if fingerprint([folder]) == before:
                 raise VectorError(
                     f"{where} cannot be read: {first_line(error)}.", f"{DATABASE} is damaged: restore it from a backup."

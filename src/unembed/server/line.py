@@ -15,7 +15,7 @@ from unembed.server.settings import Settings
 # Vectors that are searched together. A round of guided search takes about half a second per vector, and other work has
 # to wait for the end of a round.
 _SEARCHED_TOGETHER = 4
-# Batches of vectors that may be made before something is decoded. Without a limit, a stream of texts that are only to be
+# Batches of vectors that may be made before something is decoded. Without a limit, a stream of texts that are only
 # embedded would keep everything else waiting.
 _PREPARED_IN_A_ROW = 4
 
