@@ -209,7 +209,7 @@ class TestTrain:
         (tmp_path / "x.yaml").write_text("model: [unclosed")
         fails("train", tmp_path / "x.yaml", problem="not valid YAML", remedy="configs: granite, ")
         (tmp_path / "x.yaml").write_text("")
-        fails("train", tmp_path / "x.yaml", problem="holds no recipe", remedy="Sections")
+        fails("train", tmp_path / "x.yaml", problem="is not a recipe", remedy="sections")
 
     def test_typing_mistake(self, fails, recipe):
         path = recipe(training={"lerning_rate": 1e-3})
@@ -245,4 +245,4 @@ class TestTrain:
 
     def test_a_run_in_the_way(self, fails, recipe, tmp_path):
         save_state(tmp_path / "run", nn.Linear(1, 1), nn.Linear(1, 1), [], {"step": 3})
-        fails("train", recipe(), problem="holds a run already", remedy="--resume")
+        fails("train", recipe(), problem="already holds a run", remedy="--resume")

@@ -68,7 +68,7 @@ def test_a_store_is_audited_against_its_own_texts(run_cli, vectors, tiny_checkpo
     before = stores.contents(tmp_path / "store")
     ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 1.0)
     assert ended.code == 0, ended.err
-    assert "The encoder is not at hand" in ended.err
+    assert "The encoder is not available" in ended.err
     assert "Below the threshold" in ended.out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["source"]["vectors"] == 60

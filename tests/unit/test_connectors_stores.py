@@ -82,7 +82,7 @@ def test_a_chroma_store_that_keeps_changing_is_refused(tmp_path, monkeypatch):
             file.write(b"\0")
 
     monkeypatch.setattr(shutil, "copyfile", copy_and_change)
-    with pytest.raises(VectorError, match="changes while it is read"):
+    with pytest.raises(VectorError, match="changed while it was read"):
         open_vectors(uri)
 
 

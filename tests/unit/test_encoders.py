@@ -66,7 +66,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
 
 
 def test_a_name_that_the_hub_would_not_accept_is_refused():
-    with pytest.raises(EncoderError, match="is no hub id") as caught:
+    with pytest.raises(EncoderError, match="is not a hub id") as caught:
         load_encoder("two words/model")
     assert "organisation/model" in caught.value.remedy
 

@@ -210,13 +210,13 @@ def test_a_run_is_not_overwritten_and_nothing_is_not_resumed(recipe):
     with pytest.raises(TrainingError, match="nothing to resume"):
         run(recipe(), resume=True)
     run(recipe())
-    with pytest.raises(TrainingError, match="holds a run already"):
+    with pytest.raises(TrainingError, match="already holds a run"):
         run(recipe())
 
 
 def test_a_run_is_not_resumed_with_a_recipe_that_makes_another_model(recipe):
     run(recipe())
-    with pytest.raises(TrainingError, match="begun with another model, training.batch_size"):
+    with pytest.raises(TrainingError, match="started with another model, training.batch_size"):
         run(recipe(model={"layers": 2}, training={"batch_size": 4}), resume=True)
 
 

@@ -1,4 +1,4 @@
-"""From texts or vectors to inversions and what they are compared by. Knows nothing of files, nor of how it is shown."""
+"""From texts or vectors to inversions and their measures. Knows nothing of files or of display."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ class Batch:
 
     vectors: "np.ndarray"
     trips: list[RoundTrip] = field(default_factory=list)
-    """What the vectors were made from; empty when vectors are all that there is."""
+    """The texts of the vectors; empty if only vectors were given."""
 
     def split(self) -> "Iterator[Batch]":
         """Yield each vector by itself."""
@@ -33,7 +33,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one vector."""
+    """The result of one vector."""
 
     row: int
     inversion: "Inversion"
@@ -41,12 +41,12 @@ class Result:
     measures: dict[str, float]
     """How the recovered text compares with the one that was embedded, if one was."""
     trace: list[dict[str, Any]]
-    """Every pass, if they were asked for."""
+    """Every pass, if the trace was asked for."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that decides how vectors are inverted."""
+    """Everything that decides how vectors are inverted."""
 
     inverter: "Inverter"
     options: "DecodingConfig"
@@ -57,16 +57,16 @@ class Job:
     trace: bool
 
     def embed(self, texts: list[str]) -> Iterator[Batch]:
-        """Make vectors of texts, of which more than a canvas holds is cut off."""
+        """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
         trips, vectors = self.inverter.round_trip(texts, self.encoder)
         yield Batch(vectors, trips)
 
     def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
-        """Invert batches; each result comes as soon as it and those before it are there."""
+        """Invert batches; yield each result as soon as it and all before it are finished."""
         start = 0
         for batch in batches:
-            found: dict[int, Inversion] = {}
+            finished: dict[int, Inversion] = {}
             traces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
             row = 0
             for step in self.inverter.decode(
@@ -79,12 +79,12 @@ class Job:
                 if watch:
                     watch(step)
                 if self.trace:
-                    for place, number in enumerate(step.rows.tolist()):
-                        traces[number].append(_describe(step, place, self.painter))
-                found |= self.inverter.read(step, self.options)
-                while row in found:
+                    for index, number in enumerate(step.rows.tolist()):
+                        traces[number].append(_describe(step, index, self.painter))
+                finished |= self.inverter.read(step, self.options)
+                while row in finished:
                     trip = batch.trips[row] if batch.trips else None
-                    inversion = found.pop(row)
+                    inversion = finished.pop(row)
                     measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
                     yield Result(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
@@ -98,15 +98,15 @@ class Job:
         return compare_one(recovered, Forms([trip.ids], [trip.embedded], vector[None]))
 
 
-def _describe(step: "Step", place: int, painter: "Painter") -> dict[str, Any]:
-    """Return one hypothesis after one pass, as JSON has it."""
+def _describe(step: "Step", index: int, painter: "Painter") -> dict[str, Any]:
+    """Return one hypothesis after one pass, as it is written to JSON."""
     return {
-        "pass": int(step.passes[place]),
-        "candidate": int(step.candidate[place]),
-        "mask_rate": float(step.mask_rate[place]),
-        "tokens": painter.tokens(step.canvas[place].tolist()),
-        "changed": step.changed[place].nonzero()[:, 0].tolist(),
-        "confidences": step.confidence[place].tolist(),
-        "score": float(step.score[place]),
-        "encoder_calls": int(step.encoder_calls[place]),
+        "pass": int(step.passes[index]),
+        "candidate": int(step.candidate[index]),
+        "mask_rate": float(step.mask_rate[index]),
+        "tokens": painter.tokens(step.canvas[index].tolist()),
+        "changed": step.changed[index].nonzero()[:, 0].tolist(),
+        "confidences": step.confidence[index].tolist(),
+        "score": float(step.score[index]),
+        "encoder_calls": int(step.encoder_calls[index]),
     }

@@ -52,8 +52,8 @@ def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> 
         yield from read_arrow(batches, column, text, where, identifier)
     except (RuntimeError, OSError) as error:
         raise VectorError(
-            f"{where} cannot be read on: {first_line(error)}.",
-            "Was the version being read removed meanwhile? Run again.",
+            f"{where} can no longer be read: {first_line(error)}.",
+            "The version that was being read may have been removed. Run again.",
         ) from error
 
 

@@ -101,7 +101,7 @@ def _opener(scheme: str) -> Opener:
         return opener
     opener = load_plugin(CONNECTORS, scheme)
     if not callable(opener):
-        raise VectorError(f"The plugin '{scheme}' is no connector.", "Update or uninstall its package.")
+        raise VectorError(f"The plugin '{scheme}' is not a connector.", "Update or uninstall its package.")
     return opener
 
 

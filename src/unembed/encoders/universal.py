@@ -73,7 +73,7 @@ def read_sentencepiece(path: Path) -> Tokenizer:
         pieces, charsmap = _read_model(path.read_bytes())
     except (IndexError, UnicodeDecodeError, ValueError) as error:
         raise EncoderError(
-            f"{path} is no SentencePiece model: {first_line(error)}", "Reinstall the package."
+            f"{path} is not a SentencePiece model: {first_line(error)}", "Reinstall the package."
         ) from error
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence(

@@ -214,7 +214,7 @@ class _Loop:
         if not math.isfinite(elbo) or not math.isfinite(norm):
             raise TrainingError(
                 f"At step {step + 1} the loss is {elbo} and the gradient's norm {norm}.",
-                "Lower training.learning_rate or training.gradient_clip. Go on from the last save with `resume=True`.",
+                "Lower training.learning_rate or training.gradient_clip, and continue with `resume=True`.",
             )
         for optimiser in self.optimisers:
             optimiser.step()
