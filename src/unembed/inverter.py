@@ -304,7 +304,7 @@ class Inverter:
 
         Args:
             location: where it is, if not where its name says: a folder, a hub id, an address. Texts are sent to an
-                address only if it is given here: that of a checkpoint may be anybody's.
+                address only if it is given here: the address in a checkpoint may be anybody's.
             device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         """
         from unembed.encoders import load_described_encoder

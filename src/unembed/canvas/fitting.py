@@ -15,7 +15,7 @@ _ROUNDS = 3
 def fit_to_canvas(
     texts: Sequence[str], tokenizer: Tokenizer, length: int
 ) -> tuple[list[list[int]], list[str], list[int]]:
-    """Cut texts to ``length`` tokens, such that reading the cut text again gives those very tokens.
+    """Cut texts to ``length`` tokens, such that reading the cut text again gives exactly those tokens.
 
     A vector must be the vector of exactly what its tokens say. So the ids are decoded back to text, and that text is
     what will be embedded; reading it must give the same ids. Most texts agree at once, a few after another round.

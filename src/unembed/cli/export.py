@@ -1,4 +1,4 @@
-"""``unembed export``: an inverter becomes graphs for ONNX Runtime, beside its weights."""
+"""``unembed export``: an inverter becomes graphs for ONNX Runtime, stored with its weights."""
 
 from enum import StrEnum
 from pathlib import Path

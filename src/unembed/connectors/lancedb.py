@@ -58,7 +58,7 @@ def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> 
 
 
 def _encoder(metadata: dict[bytes, bytes], column: str) -> str | None:
-    """Return the name of the model that LanceDB's own registry put beside a column."""
+    """Return the name of the model that LanceDB's own registry stored for a column."""
     try:
         functions = json.loads(metadata.get(b"embedding_functions", b"[]"))
     except ValueError:

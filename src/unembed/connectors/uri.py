@@ -40,7 +40,7 @@ _SETTING = re.compile(
 
 
 def is_vector_uri(name: str) -> bool:
-    """Whether a name is meant as the address of vectors, be there such a source or not."""
+    """Whether a name is meant as the address of vectors; the source need not exist."""
     return _split(name) is not None or bool(_ADDRESS.fullmatch(name))
 
 

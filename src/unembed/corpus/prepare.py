@@ -119,7 +119,7 @@ def _check_places(sources: Sequence[Source], folder: Path) -> None:
 
 
 def _keep(texts: Iterable[str], options: CorpusOptions, tally: _Tally) -> Iterator[str]:
-    """Yield the texts worth keeping, cleaned; count the others by the reason why not."""
+    """Yield the texts that are kept, cleaned; count the others by reason."""
     for text in texts:
         tally.read += 1
         if tally.read % _PROGRESS_EVERY == 0:
@@ -140,7 +140,7 @@ def _pieces(text: str, mode: str) -> list[str]:
 
 
 def _cut(text: str, options: CorpusOptions) -> str:
-    """Return a question or a fragment of the text if the text itself says so, and otherwise the text."""
+    """Return a question of the text, a fragment of it, or the whole text; the text and the seed decide."""
     # Other keys than the split's: texts that validate are cut as often as the others.
     chance = position(text, seed=f"{options.seed} question")
     if chance < options.question_share and (question := find_question(text, chance / options.question_share)):

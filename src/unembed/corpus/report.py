@@ -1,4 +1,4 @@
-"""What a corpus was asked to be and what it became. Knows nothing of how it is made."""
+"""The options of a corpus, and the report on what it became. Knows nothing of how it is made."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

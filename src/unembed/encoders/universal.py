@@ -1,7 +1,8 @@
 """Universal Sentence Encoder multilingual v3, run by the numpy package that carries its weights.
 
 The package reads texts with a SentencePiece model of its own; here the same model becomes a tokenizer of the
-``tokenizers`` library, for the canvas. Both give the same ids, but that a run of unknown characters is one token here.
+``tokenizers`` library, for the canvas. Both give the same ids, except that a run of unknown characters is one token
+here.
 """
 
 import struct

@@ -33,7 +33,7 @@ class ReferenceTexts:
     available: int
     """Different texts that there are."""
     lost_share: float
-    """Share of the tokens of the texts looked at that no canvas can say."""
+    """Share of the considered texts' tokens that no canvas can hold."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -85,7 +85,7 @@ def _admit(
     texts: Sequence[str], tokenizer: Tokenizer, protocol: Protocol, canvas_length: int
 ) -> list[tuple[list[int], str] | None]:
     """Return the ids and the text of each input, None where the protocol leaves it out."""
-    # One token more than fits tells a text that was cut from one that was not.
+    # Allow one token more than fits: it shows whether a text had to be cut.
     room = canvas_length if protocol == "canvas" else canvas_length + 1
     admitted: list[tuple[list[int], str] | None] = [None] * len(texts)
     for ids, said, row in zip(*fit_to_canvas(texts, tokenizer, room), strict=True):

@@ -36,7 +36,7 @@ class BoundedRequest(Request):
 
 
 def bounded_route(most_values: int) -> type[APIRoute]:
-    """Return a class of routes that take requests with so many values at most."""
+    """Return a class of routes that accept requests with at most this many values."""
 
     class BoundedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

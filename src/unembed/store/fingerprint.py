@@ -1,7 +1,7 @@
 """What the vectors of an encoder look like, so that another encoder's vectors are noticed. Knows no encoder.
 
 Mean and spread of each component are taken over vectors scaled to length one, which is all that an inverter sees of
-them. They tell two encoders apart if the vectors of one have a mean direction (most have), or components that never
+them. They distinguish two encoders if the vectors of one have a mean direction (most have), or components that never
 change. Two encoders without either look alike: the absence of a warning proves nothing.
 """
 
