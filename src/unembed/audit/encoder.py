@@ -62,8 +62,8 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
         raise EncoderError(
-            f"The database does not name its encoder, and the vectors do not look like those of {name}, which this "
-            f"inverter reads: {'; '.join(doubts)}.",
+            f"The database does not name its encoder. The vectors do not look like those of {name}, which this inverter "
+            f"reads: {'; '.join(doubts)}.",
             f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
     likeness = "the means and spreads" if info.fingerprint else "the norms"
