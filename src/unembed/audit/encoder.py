@@ -44,10 +44,10 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
     name, width = description.name, sample.vectors.shape[1]
     remedy = "Give an inverter for the encoder that made them as `model`; unembed train makes one."
     if width != description.dim:
-        said = f" The database names '{kept.encoder}'." if kept.encoder else ""
+        named = f" The database names '{kept.encoder}'." if kept.encoder else ""
         raise EncoderError(
             f"The vectors have {width} numbers; those of {name}, which this inverter reads, have {description.dim}."
-            f"{said}",
+            f"{named}",
             remedy,
         )
     if asked is not None:
@@ -62,8 +62,8 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
         raise EncoderError(
-            f"The database does not name its encoder. The vectors do not look like those of {name}, which this inverter "
-            f"reads: {'; '.join(doubts)}.",
+            f"The database does not name its encoder. The vectors do not look like those of {name}, which this "
+            f"inverter reads: {'; '.join(doubts)}.",
             f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
     likeness = "the means and spreads" if info.fingerprint else "the norms"

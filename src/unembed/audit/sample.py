@@ -86,12 +86,12 @@ def draw(
             "Check the address, and the collection or table behind #.",
         )
     chosen = sorted(_in_proportion(kept, groups, population if size is None else size), reverse=True)
-    said = [row.text for row in chosen]
+    texts = [row.text for row in chosen]
     least, sums, most = zip(*norms, strict=True)
     return Sample(
         ids=[row.name for row in chosen],
         vectors=np.stack([row.vector for row in chosen]),
-        texts=None if any(not text for text in said) else [text for text in said if text],
+        texts=None if any(not text for text in texts) else [text for text in texts if text],
         population=population,
         groups={group: groups[group] for group in sorted(groups, key=_first_number)},
         skipped=skipped,

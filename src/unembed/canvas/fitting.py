@@ -34,9 +34,9 @@ def fit_to_canvas(
         encodings = tokenizer.encode_batch(reading, add_special_tokens=False)
         cut = [[i for i in encoding.ids if i not in special][:length] for encoding in encodings]
         # A cut through the bytes of one character leaves U+FFFD behind.
-        said = [text.rstrip("\ufffd").strip() for text in tokenizer.decode_batch(cut)]
+        decoded = [text.rstrip("\ufffd").strip() for text in tokenizer.decode_batch(cut)]
         again = []
-        for row, encoding, ids, read, text in zip(pending, encodings, cut, reading, said, strict=True):
+        for row, encoding, ids, read, text in zip(pending, encodings, cut, reading, decoded, strict=True):
             if previous.get(row) == encoding.ids:
                 settled[row] = (ids, read)
             elif text:
