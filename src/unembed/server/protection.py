@@ -92,7 +92,7 @@ class Protection:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         if not self._knows_the_host(headers.get("host", "")):
-            remedy = "Use the address that the server listens on, or start it with --allow-host and this name."
+            remedy = "Use the address that the server listens on, or allow the name: unembed serve --allow-host NAME"
             await problem(421, "This host name is not allowed.", remedy)(scope, receive, send)
             return
         if scope["path"].startswith(_PROTECTED) and not self._knows_the_key(headers):
