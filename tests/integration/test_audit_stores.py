@@ -81,10 +81,10 @@ def check(run_cli, uri, inverter_folder, output, *, texts):
     ended = run_cli("audit", uri, "--model", inverter_folder, "--output", output, *options)
     assert ended.code in (0, 3), ended.err
     report = json.loads((output / "report.json").read_text())
-    assert report["store"]["vectors"] == 500
-    assert report["store"]["texts"] == texts
-    assert report["modes"][0]["known"] == texts
-    assert report["modes"][0]["n"] == 16
+    assert report["source"]["vectors"] == 500
+    assert report["source"]["texts"] == texts
+    assert report["attacks"][0]["known"] == texts
+    assert report["attacks"][0]["n"] == 16
     assert (report["calibration"] is None) == texts
     assert "What 500 stored vectors give away" in (output / "report.html").read_text()
     if texts:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from torch import nn
 
-from unembed.training.state import save_state
+from unembed.training.state import RUN_FILE, save_state
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ class TestInvert:
     def test_missing_checkpoint(self, fails, tmp_path):
         fails("invert", "text", "-m", tmp_path / "nowhere", problem="nowhere", remedy="hub id")
         (tmp_path / "empty").mkdir()
-        fails("invert", "text", "-m", tmp_path / "empty", problem="no inverter", remedy="unembed train")
+        fails("invert", "text", "-m", tmp_path / "empty", problem="not an inverter", remedy="unembed train")
 
     def test_foreign_checkpoint(self, fails, tiny_checkpoint):
         (tiny_checkpoint / "config.json").write_text(json.dumps({"model_type": "bert", "hidden_size": 768}))
@@ -244,5 +244,5 @@ class TestTrain:
         fails("train", recipe(), "--resume", problem="nothing to resume", remedy="without --resume")
 
     def test_a_run_in_the_way(self, fails, recipe, tmp_path):
-        save_state(tmp_path / "run", nn.Linear(1, 1), nn.Linear(1, 1), [], {"step": 3})
+        save_state(tmp_path / "run" / RUN_FILE, {"model": nn.Linear(1, 1)}, [], {"step": 3})
         fails("train", recipe(), problem="already holds a run", remedy="--resume")

@@ -126,7 +126,7 @@ def test_half_a_character_is_no_trouble(minilm):
 def test_a_device_that_is_not_there_is_named(device):
     with pytest.raises(ConfigError, match=device) as caught:
         load_encoder(device=device)
-    assert "--device cpu" in caught.value.remedy
+    assert "`device=cpu`" in caught.value.remedy
 
 
 @settings(max_examples=60)

@@ -336,6 +336,39 @@ def test_a_run_killed_before_its_first_save_keeps_its_readout(recipe, tmp_path):
     assert [step for step, *_ in losses(tmp_path / "run")] == list(range(1, 13))
 
 
+@pytest.mark.parametrize("way", ["signal", "kill"])
+def test_a_readout_that_was_stopped_half_way_becomes_that_of_an_uninterrupted_run(recipe, tmp_path, way):
+    def build(name):
+        return recipe(
+            model={"readout": MLP},
+            training={"output": tmp_path / name, "steps": 3, "checkpoint_minutes": 1e-9},
+        )
+
+    def stop(label, done, _total):
+        if label == "Training the readout" and done == 3:
+            if way == "kill":
+                raise SystemExit(9)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    run(build("whole"))
+    if way == "kill":
+        with pytest.raises(SystemExit):
+            run(build("parts"), Callbacks(on_stage=stop))
+    else:
+        stopped = run(build("parts"), Callbacks(on_stage=stop))
+        assert (stopped.reason, stopped.step) == ("interrupted", 0)
+    with pytest.raises(TrainingError, match="holds a run already"):
+        run(build("parts"))
+    steps = []
+    run(build("parts"), Callbacks(on_stage=lambda *stage: steps.append(stage)), resume=True)
+    trained = [done for label, done, _ in steps if label == "Training the readout"]
+    assert trained == ([3, 4, 5] if way == "kill" else [4, 5])
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    whole, parts = (weights_of(tmp_path / name / "best") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[key], parts[key]) for key in whole)
+    assert not list((tmp_path / "parts").glob("readout-state*")), "the run's own state has it now"
+
+
 def weights_of(folder):
     return load_file(folder / "model.safetensors")
 
@@ -357,14 +390,14 @@ def test_a_readout_can_be_taken_over_from_an_inverter(recipe, tmp_path, precisio
 
 def test_a_readout_of_another_shape_is_not_taken_over(recipe, tmp_path):
     save_file({"readout.base": torch.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(ConfigError, match="no linear readout of the same shape(.|\n)*training.start_from.readout"):
+    with pytest.raises(ConfigError, match="another kind or shape than model.readout(.|\n)*training.start_from.readout"):
         run(recipe(training={"start_from": {"readout": tmp_path}}))
 
 
 def test_a_readout_is_not_taken_over_without_some_of_its_blocks(recipe, tmp_path):
     run(recipe(model={"readout": MLP | {"blocks": 2}}))
     start = {"start_from": {"readout": tmp_path / "run" / "latest"}, "output": tmp_path / "second"}
-    with pytest.raises(ConfigError, match="no mlp readout of the same shape"):
+    with pytest.raises(ConfigError, match="another kind or shape than model.readout"):
         run(recipe(model={"readout": MLP | {"blocks": 1}}, training=start))
 
 

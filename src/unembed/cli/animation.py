@@ -92,7 +92,6 @@ class Painter:
     def _text(self, ids: Sequence[int], styles: Sequence[str]) -> Text:
         text = Text(self.tokenizer.decode(list(ids)))
         end = 0
-
         for token, style in zip(self.tokens(ids), styles, strict=True):
             piece = self.marks.bare(token or "")
             start = text.plain.find(piece, end, end + len(piece) + _BETWEEN_PIECES)

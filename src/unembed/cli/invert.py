@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from unembed.canvas import RoundTrip
     from unembed.cli.animation import Row
-    from unembed.cli.job import Batch, Job, Result
+    from unembed.cli.job import InputBatch, InversionJob, InvertedText
     from unembed.config import DecodingConfig
     from unembed.connectors import VectorSource
     from unembed.encoders import Encoder
@@ -110,7 +110,7 @@ def invert(
         folder = fetch_checkpoint(model)
         # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
-        from unembed.cli.job import Batch, Job
+        from unembed.cli.job import InputBatch, InversionJob
         from unembed.cli.output import show_json_line
         from unembed.inverter import Inverter
 
@@ -119,7 +119,7 @@ def invert(
     if isinstance(given, list) or options.strategy == "guided":
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
             loaded_encoder = load_encoder_for(inverter, encoder, device)
-    job = Job(
+    job = InversionJob(
         inverter,
         options,
         Painter(inverter.tokenizer, inverter.info.vocabulary),
@@ -129,7 +129,7 @@ def invert(
         trace=trace,
     )
     total = len(given) if isinstance(given, list) else given.rows
-    batches = job.embed(given) if isinstance(given, list) else (Batch(vectors) for vectors in given.batches)
+    batches = job.embed(given) if isinstance(given, list) else (InputBatch(vectors) for vectors in given.batches)
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
     if watched and total is not None and total <= _ANIMATED_AT_MOST:
@@ -236,7 +236,7 @@ def _checked(length: int | None, inverter: "Inverter") -> int | None:
     return length
 
 
-def _record(result: "Result") -> dict[str, Any]:
+def _record(result: "InvertedText") -> dict[str, Any]:
     """Return a result as JSON has it."""
     record: dict[str, Any] = {"row": result.row}
     if result.trip:
@@ -249,7 +249,7 @@ def _record(result: "Result") -> dict[str, Any]:
     return record
 
 
-def _print(result: "Result") -> None:
+def _print(result: "InvertedText") -> None:
     from rich.text import Text
 
     from unembed.cli.animation import MASK
@@ -278,7 +278,7 @@ def _heading(trip: "RoundTrip | None") -> "list[Row]":
     return rows
 
 
-def _outcome(result: "Result", text: "Text") -> "list[Row]":
+def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
     from rich.text import Text
 
     inversion, measures = result.inversion, result.measures
@@ -294,7 +294,7 @@ def _outcome(result: "Result", text: "Text") -> "list[Row]":
     return rows
 
 
-def _animate(job: "Job", batches: "Iterable[Batch]", console: "Console") -> None:
+def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Console") -> None:
     from rich.text import Text
 
     from unembed.cli.animation import Animation

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Batch:
+class InputBatch:
     """Vectors that are inverted together."""
 
     vectors: "np.ndarray"
     trips: list[RoundTrip] = field(default_factory=list)
     """The texts of the vectors; empty if only vectors were given."""
 
-    def split(self) -> "Iterator[Batch]":
+    def split(self) -> "Iterator[InputBatch]":
         """Yield each vector by itself."""
         for row in range(len(self.vectors)):
-            yield Batch(self.vectors[row : row + 1], self.trips[row : row + 1])
+            yield InputBatch(self.vectors[row : row + 1], self.trips[row : row + 1])
 
 
 @dataclass(frozen=True)
-class Result:
+class InvertedText:
     """The result of one vector."""
 
     row: int
@@ -45,7 +45,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Job:
+class InversionJob:
     """Everything that decides how vectors are inverted."""
 
     inverter: "Inverter"
@@ -56,13 +56,15 @@ class Job:
     batch_size: int
     trace: bool
 
-    def embed(self, texts: list[str]) -> Iterator[Batch]:
+    def embed(self, texts: list[str]) -> Iterator[InputBatch]:
         """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
         trips, vectors = self.inverter.round_trip(texts, self.encoder)
-        yield Batch(vectors, trips)
+        yield InputBatch(vectors, trips)
 
-    def run(self, batches: "Iterable[Batch]", watch: "Callable[[Step], None] | None" = None) -> Iterator[Result]:
+    def run(
+        self, batches: "Iterable[InputBatch]", watch: "Callable[[Step], None] | None" = None
+    ) -> Iterator[InvertedText]:
         """Invert batches; yield each result as soon as it and all before it are finished."""
         start = 0
         for batch in batches:
@@ -86,7 +88,7 @@ class Job:
                     trip = batch.trips[row] if batch.trips else None
                     inversion = finished.pop(row)
                     measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
-                    yield Result(start + row, inversion, trip, measures, traces.pop(row, []))
+                    yield InvertedText(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
             start += len(batch.vectors)
 

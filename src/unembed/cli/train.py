@@ -68,6 +68,9 @@ def train(
         return
     rows = {name: {"validation": value} for name, value in result.metrics.items()}
     show_result(rows, title=f"Step {result.step:,}, {_REASONS[result.reason]}", as_json=False)
+    if not result.step:
+        typer.echo("The readout is not finished, so there is no inverter yet.", err=True)
+        return
     kept = "best" if (folder / "best").is_dir() else "latest"
     typer.echo(f"Inverter: {folder / kept}   curves: {folder / 'curves.png'}", err=True)
 

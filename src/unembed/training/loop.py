@@ -29,7 +29,7 @@ from unembed.training.free_running import measure_free_running
 from unembed.training.log import MetricsLog
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
-from unembed.training.state import load_state, save_state
+from unembed.training.state import READOUT_FILE, RUN_FILE, load_state, save_state
 
 logger = logging.getLogger(__name__)
 
@@ -109,14 +109,27 @@ class _Loop:
                 raise TrainingError(
                     f"Another process is training in {self.folder}.", "Let it end, or give another training.output."
                 )
-            self._prepare(resume=resume)
-            return self._run(deadline)
+            with _stop_on_signals() as signals:
 
-    def _prepare(self, *, resume: bool) -> None:
-        """Build the parts of the run; restore their state, or fit what is fitted before the first step."""
+                def reason_to_stop() -> str | None:
+                    return self._reason_to_stop(bool(signals), deadline)
+
+                if not self._prepare(resume, reason_to_stop):
+                    return TrainingResult(0, reason_to_stop() or "interrupted")
+                return self._run(reason_to_stop)
+
+    def _prepare(self, resume: bool, reason_to_stop: Callable[[], str | None]) -> bool:
+        """Build the parts of the run; restore their state, or fit what is fitted before the first step.
+
+        Returns:
+            Whether the steps can begin; not so if the run was stopped while the readout was trained.
+        """
         self.parts = build_parts(self.recipe, self.accelerator.device, verify=self.is_main)
-        if resume:
-            self.facts = load_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers)
+        if self.is_main:
+            remove_leftovers(self.folder)
+            dump_recipe(self.recipe, self.folder / "recipe.yaml")
+        if resume and (self.folder / RUN_FILE).is_file():
+            self.facts = load_state(self.folder / RUN_FILE, self._modules(), self.parts.optimisers)
             differing = [key for key, value in self._circumstances().items() if self.facts[key] != value]
             if differing:
                 logger.warning(
@@ -124,11 +137,23 @@ class _Loop:
                     ", ".join(differing),
                 )
         else:
-            on_stage = self.callbacks.on_stage if self.is_main else None
-            self.facts["readout"] = prepare_model(self.parts, self.recipe, on_stage)
+            readout = prepare_model(
+                self.parts,
+                self.recipe,
+                on_progress=self.callbacks.on_stage if self.is_main else None,
+                must_stop=lambda: reason_to_stop() is not None,
+                saves=self.is_main,
+            )
+            if readout is None:
+                return False
+            self.facts["readout"] = readout
         self.facts |= self._circumstances()
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
+        return True
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"model": self.parts.model, "average": self.parts.average}
 
     def _circumstances(self) -> dict[str, Any]:
         """Return what besides the recipe decides which steps are taken."""
@@ -139,37 +164,35 @@ class _Loop:
             "processes": self.accelerator.num_processes,
         }
 
-    def _run(self, deadline: float) -> TrainingResult:
-        """Take the steps; then save, and draw the curves."""
+    def _run(self, reason_to_stop: Callable[[], str | None]) -> TrainingResult:
+        """Take steps until one of the reasons to stop; then save, and draw the curves."""
         if self.is_main:
-            remove_leftovers(self.folder)
-            dump_recipe(self.recipe, self.folder / "recipe.yaml")
             self.log = MetricsLog(self.folder, self.facts["step"])
             if not self.facts["step"]:
                 if self.facts["readout"]:
                     self.log.write("readout", 0, self.facts["readout"])
-                self._save_state()  # training a readout can take as long as many steps
+                self._save_state()
+                (self.folder / READOUT_FILE).unlink(missing_ok=True)
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()
-        with _stop_on_signals() as signals:
-            for batches in self._batches():
-                self._step(batches)
-                reason = self._reason_to_stop(bool(signals), deadline) or reason
-                step = self.facts["step"]
-                milestone = step in self.config.milestones
-                if step % self.config.validate_every == 0 or step == self.config.steps or milestone or reason == "time":
-                    self._validate()
-                if self.config.patience and self.facts["stale"] >= self.config.patience:
-                    reason = "patience"
-                if milestone:
-                    self._export(f"milestone-{step:06d}")
-                if reason != "finished":
-                    break
-                if self._any(time.monotonic() - saved_at >= 60.0 * self.config.checkpoint_minutes):
-                    self._save()
-                    saved_at = time.monotonic()
-            self._save()
+        for batches in self._batches():
+            self._step(batches)
+            reason = reason_to_stop() or reason
+            step = self.facts["step"]
+            milestone = step in self.config.milestones
+            if step % self.config.validate_every == 0 or step == self.config.steps or milestone or reason == "time":
+                self._validate()
+            if self.config.patience and self.facts["stale"] >= self.config.patience:
+                reason = "patience"
+            if milestone:
+                self._export(f"milestone-{step:06d}")
+            if reason != "finished":
+                break
+            if self._any(time.monotonic() - saved_at >= 60.0 * self.config.checkpoint_minutes):
+                self._save()
+                saved_at = time.monotonic()
+        self._save()
         if self.is_main:
             self.log.close()
             draw_curves(self.folder)
@@ -281,7 +304,7 @@ class _Loop:
         save_checkpoint(self.folder / name, Checkpoint(model, store.tokenizer(), info))
 
     def _save_state(self) -> None:
-        save_state(self.folder, self.parts.model, self.parts.average, self.parts.optimisers, self.facts)
+        save_state(self.folder / RUN_FILE, self._modules(), self.parts.optimisers, self.facts)
 
     def _save(self) -> None:
         if self.is_main:

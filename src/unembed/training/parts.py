@@ -78,27 +78,47 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
 
 
 def prepare_model(
-    parts: Parts, recipe: Recipe, on_progress: Callable[[str, int, int], None] | None
-) -> dict[str, float]:
+    parts: Parts,
+    recipe: Recipe,
+    *,
+    on_progress: Callable[[str, int, int], None] | None,
+    must_stop: Callable[[], bool],
+    saves: bool,
+) -> dict[str, float] | None:
     """Do what comes before the first step: copy pretrained weights, fit readout and length head.
 
     Returns:
-        The measures of the readout.
+        The measures of the readout; None if its training was stopped.
     """
     model, start = parts.model, recipe.training.start_from
+    finished = True
+
+    def fit() -> bool:
+        return fit_readout(
+            model,
+            parts.store,
+            parts.token_counts,
+            recipe.training,
+            on_progress=on_progress,
+            must_stop=must_stop,
+            saves=saves,
+        )
+
     if start.inverter:
         start_from_inverter(model, start.inverter)
         if start.readout:
-            fit_readout(model, parts.store, parts.token_counts, recipe.training, on_progress)
+            finished = fit()
     else:
         if start.encoder:
             start_from_encoder(model, start.encoder, parts.store.tokenizer())
-        fit_readout(model, parts.store, parts.token_counts, recipe.training, on_progress)
+        finished = fit()
         if not model.readout.gives_prior:
             # Without a prior the head starts from the tokens' frequencies instead.
             with torch.no_grad():
                 share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
                 model.denoiser.output_bias.copy_(share.log())
+    if not finished:
+        return None
     fit_length_head(model, parts.store, recipe.training.seed, on_progress)
     parts.average.module.load_state_dict(model.state_dict())
     return measure_readout(model, parts.validation_store)

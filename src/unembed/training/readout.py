@@ -1,5 +1,11 @@
-"""The first stage of training: fit the readout on the store, before the denoiser sees a single batch."""
+"""The first stage of training: fit the readout on the store, before the denoiser sees a single batch.
 
+Training it can take hours. So it is saved on the way, and what a step does depends on the seed and the step's number
+only: a run that was stopped and resumed gets the very readout of an uninterrupted one.
+"""
+
+import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +21,12 @@ from unembed.model import ConditionalMDLM
 from unembed.model.candidates import draw_candidates, most_frequent
 from unembed.model.readout import MlpReadout, bag_f1
 from unembed.store import Store
+from unembed.training.batches import BatchPlan, step_generator
+from unembed.training.state import READOUT_FILE, load_state, save_state
 
 _CHUNK = 8192
 _VALIDATION_ROWS = 512
+_WARMUP_SHARE = 0.05
 
 
 def count_tokens(store: Store, outputs: int, *, exact: bool) -> Tensor:
@@ -37,12 +46,31 @@ def fit_readout(
     store: Store,
     token_counts: Tensor,
     training: TrainingConfig,
+    *,
     on_progress: Callable[[str, int, int], None] | None = None,
-) -> None:
-    """Fit the readout in closed form, or take one over; train an ``mlp`` further."""
+    must_stop: Callable[[], bool] = lambda: False,
+    saves: bool = True,
+) -> bool:
+    """Fit the readout in closed form, or take one over; train an ``mlp`` further.
+
+    Args:
+        model: whose readout is fitted.
+        store: the rows to fit it on.
+        token_counts: how often each id stands in the store.
+        training: how.
+        on_progress: called with a label, how much is done, and how much there is.
+        must_stop: asked after every step of an ``mlp``.
+        saves: whether this process writes the state that a stopped training goes on from.
+
+    Returns:
+        Whether it was finished.
+    """
     readout = model.readout
     if not readout.gives_prior:
-        return
+        return True
+    if (training.output / READOUT_FILE).is_file():
+        assert isinstance(readout, MlpReadout)
+        return _train(readout, store, token_counts, training, on_progress, must_stop, saves)
     chosen = np.random.default_rng(training.seed).permutation(len(store))[: training.readout.rows]
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
@@ -59,7 +87,8 @@ def fit_readout(
         readout.cpu().fit(batches(), training.readout.ridge)
         readout.to(device)
     if isinstance(readout, MlpReadout):
-        _train(readout, store, token_counts, training, on_progress)
+        return _train(readout, store, token_counts, training, on_progress, must_stop, saves)
+    return True
 
 
 def measure_readout(model: ConditionalMDLM, validation: Store) -> dict[str, float]:
@@ -92,31 +121,43 @@ def _train(
     token_counts: Tensor,
     training: TrainingConfig,
     on_progress: Callable[[str, int, int], None] | None,
-) -> None:
-    """Train an ``mlp`` readout by gradient, from its base rates or from what it was; then freeze it."""
-    config = training.readout
-    if not config.steps:
-        return
+    must_stop: Callable[[], bool],
+    saves: bool,
+) -> bool:
+    """Train an ``mlp`` readout by gradient, from what it is or from a saved state; then freeze it."""
+    config, path = training.readout, training.output / READOUT_FILE
     device = next(readout.parameters()).device
     readout.requires_grad_(True)
     optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
-    # Not a twentieth exactly: of twenty steps the first phase would then have no length, by which it is divided.
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, config.steps, pct_start=0.0501)
-    random = np.random.default_rng(training.seed)
-    generator = torch.Generator().manual_seed(training.seed)
+    first = load_state(path, {"readout": readout}, [optimiser])["step"] if path.is_file() else 0
+    plan = BatchPlan(store.lengths, config.batch_size, training.seed, one_length=False)
     frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
-    for step in range(config.steps):
-        rows = np.sort(random.integers(0, len(store), config.batch_size))
+    step, stopped, saved_at = first, False, time.monotonic()
+    while step < config.steps and not stopped:
+        optimiser.param_groups[0]["lr"] = config.learning_rate * _learning_rate_share(step, config.steps)
+        rows = np.sort(plan.rows(step))
         embeddings, tokens = torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows))
         candidates = None
         if config.sampled_softmax:
             words = tokens[tokens < readout.words]
+            generator = step_generator(training.seed, step, 0)
             candidates = draw_candidates(words, frequent, readout.words, config.sampled_softmax, generator).to(device)
         loss = readout.bag_loss(embeddings.to(device), tokens.to(device), candidates)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         optimiser.zero_grad()
-        schedule.step()
+        step += 1
         if on_progress:
-            on_progress("Training the readout", step + 1, config.steps)
+            on_progress("Training the readout", step, config.steps)
+        stopped = must_stop()
+        if saves and (stopped or time.monotonic() - saved_at >= 60.0 * training.checkpoint_minutes):
+            save_state(path, {"readout": readout}, [optimiser], {"step": step})
+            saved_at = time.monotonic()
     readout.requires_grad_(False)
+    return not stopped
+
+
+def _learning_rate_share(step: int, steps: int) -> float:
+    """Rise over the first twentieth, then fall to zero along a cosine."""
+    warmup = max(1.0, _WARMUP_SHARE * steps)
+    return min(1.0, (step + 1) / warmup) * 0.5 * (1.0 + math.cos(math.pi * step / steps))

@@ -1,6 +1,7 @@
-"""The full state of a training run, saved and restored exactly: one safetensors file, never pickle."""
+"""The state of a training run or of one of its stages, saved and restored exactly: safetensors, never pickle."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,18 @@ from torch.optim import Optimizer
 from unembed.errors import TrainingError, first_line
 from unembed.files import write_bytes
 
-FILE = "state.safetensors"
+RUN_FILE = "state.safetensors"
+READOUT_FILE = "readout-state.safetensors"
+"""While the readout is trained; gone once the run has a state of its own."""
 
 
 def save_state(
-    run: Path, model: nn.Module, average: nn.Module, optimisers: list[Optimizer], facts: dict[str, Any]
+    path: Path, modules: Mapping[str, nn.Module], optimisers: Sequence[Optimizer], facts: dict[str, Any]
 ) -> None:
-    """Write ``run/state.safetensors``; the previous one stays until the new one is whole."""
-    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    tensors |= {f"average.{name}": tensor for name, tensor in average.state_dict().items()}
+    """Write modules, optimisers and facts to one file; the previous one stays until the new one is whole."""
+    tensors = {
+        f"{prefix}.{name}": tensor for prefix, module in modules.items() for name, tensor in module.state_dict().items()
+    }
     numbers: dict[str, Any] = {}
     for number, optimiser in enumerate(optimisers):
         for index, values in optimiser.state_dict()["state"].items():
@@ -28,23 +32,22 @@ def save_state(
                 (tensors if isinstance(value, Tensor) else numbers)[f"optimiser.{number}.{index}.{name}"] = value
     # Cloned, since safetensors refuses tensors that share memory.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_bytes(run / FILE, save(tensors, {"facts": json.dumps(facts), "numbers": json.dumps(numbers)}))
+    write_bytes(path, save(tensors, {"facts": json.dumps(facts), "numbers": json.dumps(numbers)}))
 
 
 def has_state(run: Path) -> bool:
-    """Whether there is something to resume."""
-    return (run / FILE).is_file()
+    """Whether there is something to resume: steps, or part of the readout's training."""
+    return (run / RUN_FILE).is_file() or (run / READOUT_FILE).is_file()
 
 
-def load_state(run: Path, model: nn.Module, average: nn.Module, optimisers: list[Optimizer]) -> dict[str, Any]:
+def load_state(path: Path, modules: Mapping[str, nn.Module], optimisers: Sequence[Optimizer]) -> dict[str, Any]:
     """Restore a state that :func:`save_state` wrote, and return its facts."""
-    path = run / FILE
     try:
         tensors = load_file(path)
         with safe_open(path, "pt") as file:
             metadata = {key: json.loads(value) for key, value in file.metadata().items()}
-        model.load_state_dict(_under(tensors, "model."))
-        average.load_state_dict(_under(tensors, "average."))
+        for prefix, module in modules.items():
+            module.load_state_dict(_under(tensors, f"{prefix}."))
         for number, optimiser in enumerate(optimisers):
             state: dict[int, dict[str, Any]] = {}
             for key, value in _under(tensors | metadata["numbers"], f"optimiser.{number}.").items():
