@@ -42,7 +42,7 @@ class EncoderConfig(_Section):
 
 
 class DataConfig(_Section):
-    """Where the store lies and which part of it is used."""
+    """Which store is used, and which part of it."""
 
     store: Path = Path("work/store")
     canvas_length: Positive = 32
@@ -74,10 +74,10 @@ class RotaryConfig(_Section):
 
 
 class _ModelShape(_Section):
-    """All of a denoiser's shape but the three numbers that its vectors and its vocabulary decide."""
+    """The shape of a denoiser, without the three numbers that its vectors and its vocabulary decide."""
 
     canvas: Literal["exact", "fixed"] = "exact"
-    """``exact``: as many positions as the text has tokens, a head on the vector says how many. ``fixed``: always
+    """``exact``: as many positions as the text has tokens; a head on the vector predicts how many. ``fixed``: always
     ``canvas_length`` positions, [EOS] and [PAD] are targets like any token (the paper's variant)."""
     layers: Positive = 6
     width: Positive = 384
@@ -91,14 +91,14 @@ class _ModelShape(_Section):
     ``modernbert`` has rotary positions, local attention and a gated feed-forward, in the layout ``pre``."""
     rotary: RotaryConfig = RotaryConfig()
     norm_epsilon: Annotated[float, Field(gt=0.0)] = 1e-12
-    """Of the norms that a pretrained encoder brings along; RoBERTa and ModernBERT have 1e-5."""
+    """Epsilon of the norms that come from a pretrained encoder; RoBERTa and ModernBERT have 1e-5."""
     conditioning: Literal["adaln-zero", "adaln"] = "adaln-zero"
     """``adaln``: scale and shift only (the paper's eq. 10). ``adaln-zero``: gates as well, all starting at zero."""
     time_conditioning: bool = False
     prefix_tokens: Count = 0
-    """Tokens made from the vector and put before the canvas, beside the modulation."""
+    """Tokens made from the vector and put before the canvas, in addition to the modulation."""
     freeze_token_embeddings: bool = False
-    """Whether the token embeddings stay as they start; for those of a pretrained encoder."""
+    """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
 
     @model_validator(mode="after")
@@ -168,10 +168,10 @@ class StartConfig(_Section):
     encoder: str | None = None
     """An encoder of the same width whose layers and embeddings the denoiser starts from."""
     inverter: Path | None = None
-    """An inverter whose weights the run starts from, instead of ``encoder``. Parts that it does not have start as they
-    always do. Its readout stays as it is unless ``readout`` names one."""
+    """An inverter whose weights the run starts from, instead of ``encoder``. Parts that it does not have start as in
+    a new run. Its readout stays as it is unless ``readout`` names one."""
     readout: Path | None = None
-    """An inverter whose readout is taken over. An ``mlp`` is then trained further for ``training.readout.steps``, which
+    """An inverter whose readout is copied. An ``mlp`` is then trained further for ``training.readout.steps``, which
     may be 0. Blocks that the inverter lacks change nothing until they are trained."""
 
 
@@ -187,7 +187,7 @@ class ReadoutTrainingConfig(_Section):
     batch_size: Positive = 512
     learning_rate: Annotated[float, Field(gt=0.0)] = 3e-3
     sampled_softmax: Count = 1024
-    """Random tokens beside the frequent ones in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
+    """Random tokens, besides the frequent ones, in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
 
 
@@ -221,7 +221,7 @@ class TrainingConfig(_Section):
     condition_dropout: Share = 0.1
     """Share of samples trained without the vector: the unconditional branch that guidance needs."""
     sampled_softmax: Count = 0
-    """Random tokens beside the frequent ones in the training softmax; 0 for the full vocabulary."""
+    """Random tokens, besides the frequent ones, in the training softmax; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
     seed: Count = 0
     precision: Annotated[Literal["auto", "float32", "bfloat16"], SpellOutPrecision] = "auto"
@@ -260,7 +260,7 @@ class GuidedConfig(_Section):
     start: BlindStrategy = "confidence"
     """The blind strategy that makes the first hypotheses."""
     candidates: Positive = 6
-    """First hypotheses per vector: the likeliest lengths that lie apart."""
+    """First hypotheses per vector: the likeliest lengths that differ enough."""
     beam: Positive = 2
     """Hypotheses that each round starts from."""
     proposals: Positive = 64
@@ -275,7 +275,7 @@ class GuidedConfig(_Section):
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.02
-    """Weight of the denoiser's log-likelihood (nats per token) beside the cosine, when hypotheses are ranked."""
+    """Weight of the denoiser's log-likelihood (nats per token) relative to the cosine, when hypotheses are ranked."""
 
 
 class DecodingConfig(_Section):
@@ -283,20 +283,20 @@ class DecodingConfig(_Section):
 
     strategy: Strategy = "confidence"
     steps: Positive = 8
-    """Passes at most (``sequential`` takes one per token, ``two-stage`` that and ``steps`` more)."""
+    """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
     candidates: Positive = 1
-    """Hypotheses per vector: its likeliest lengths, and in sampling strategies other draws. The best is kept."""
+    """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     """Strength of classifier-free guidance. Above 0, every pass is run twice."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
     """For the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
     top_k: Count = 0
-    """Sample among so many likeliest tokens; 0 for all."""
+    """Sample among this many of the likeliest tokens; 0 for all."""
     seed: Count = 0
     remask_share: Share = 0.05
     """Share of the revealed positions that ``euler-remask`` masks again after each pass."""
     remask_threshold: Share | None = None
-    """If given, ``euler-remask`` masks the tokens again that are less probable than this, instead of a share."""
+    """If given, ``euler-remask`` masks tokens less probable than this again, instead of a share of them."""
     refine_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.3
     """Share of the positions, the least confident ones, that the second stage of ``two-stage`` decodes again."""
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
@@ -305,7 +305,7 @@ class DecodingConfig(_Section):
 
 
 class Recipe(_Section):
-    """All that ``unembed train`` needs to know."""
+    """Everything that ``unembed train`` needs to know."""
 
     encoder: EncoderConfig = EncoderConfig()
     data: DataConfig = DataConfig()
@@ -318,7 +318,7 @@ class Recipe(_Section):
         start, model = self.training.start_from, self.model
         if start.encoder and model.norm != "post" and model.architecture != "modernbert":
             raise ValueError(
-                "training.start_from.encoder needs model.norm: post, the layout of all its encoders but modernbert"
+                "training.start_from.encoder needs model.norm: post, unless model.architecture is modernbert"
             )
         if model.freeze_token_embeddings and not (start.encoder or start.inverter):
             raise ValueError(
@@ -327,7 +327,7 @@ class Recipe(_Section):
         return self
 
 
-# Where keys of earlier versions are now.
+# Keys of earlier versions, and where they are now.
 _READOUT_TRAINING = ("ridge", "rows", "steps", "batch_size", "learning_rate", "sampled_softmax", "frequent_tokens")
 _MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("model", "initialise_from"): ("training", "start_from", "encoder"),
@@ -337,7 +337,7 @@ _MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
 
 
 def move_old_keys(values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Bring a recipe of an earlier version, or the same sections of a checkpoint, into today's form.
+    """Convert a recipe of an earlier version, or the same sections of a checkpoint, to the current keys.
 
     Returns:
         The values with every moved key in its new section, and a line per key that was moved.
@@ -377,7 +377,7 @@ def load_recipe(path: str | Path) -> Recipe:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}", name_recipes()) from error
     if not isinstance(values, dict):
-        raise ConfigError(f"{path} holds no recipe.", f"Sections: {', '.join(Recipe.model_fields)}.")
+        raise ConfigError(f"{path} is not a recipe.", f"A recipe has the sections {', '.join(Recipe.model_fields)}.")
     values, moved = move_old_keys(values)
     if moved:
         logger.warning("%s is a recipe of an earlier version: %s.", path, "; ".join(moved))

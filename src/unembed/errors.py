@@ -78,10 +78,10 @@ def first_line(error: Exception) -> str:
 
 
 def from_os_error(error: OSError, doing: str) -> UnembedError:
-    """Turn an operating-system error into one that says what was being done and how to go on."""
+    """Turn an operating-system error into one that says what failed and how to continue."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(
             f"The disk is full while {doing}.",
-            "Nothing finished before is lost. Free some space and run the same command again to go on.",
+            "Nothing finished before is lost. Free some space and run the same command again to continue.",
         )
     return UnembedError(f"Failed while {doing}: {error.strerror or error}.", "Check the path and its permissions.")

@@ -15,7 +15,7 @@ from unembed.errors import from_os_error
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``target``; move it there when the block ends well, remove it otherwise.
+    """Yield a temporary path next to ``target``; move it there when the block ends well, remove it otherwise.
 
     The file's bytes are forced to disk before the move, so that a power cut cannot leave an empty file under the name.
     """
@@ -61,7 +61,7 @@ def checksum(path: Path) -> str:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed process left in ``folder``; nobody else may be writing there."""
+    """Remove temporary files that a killed process left in ``folder``; no other process may be writing there."""
     for path in folder.glob(".*.????????.tmp"):
         path.unlink(missing_ok=True)
 

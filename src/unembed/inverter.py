@@ -304,7 +304,7 @@ class Inverter:
 
         Args:
             location: where it is, if not where its name says: a folder, a hub id, an address. Texts are sent to an
-                address only if it is given here: that of a checkpoint may be anybody's.
+                address only if it is given here: the address in a checkpoint may be anybody's.
             device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         """
         from unembed.encoders import load_described_encoder
@@ -331,7 +331,7 @@ class Inverter:
             logger.warning("The inverter was trained for revision %s, not %s.", expected.revision, given.revision)
 
     def warnings(self, vectors: np.ndarray) -> list[str]:
-        """Return what a user should know about vectors (n, d) before believing their texts; mostly nothing.
+        """Return reasons not to trust the texts of vectors (n, d); empty in most cases.
 
         Vectors that do not look like the encoder's give fluent texts that mean nothing.
         """
@@ -345,7 +345,7 @@ class Inverter:
             return []
         verb = "vector does" if len(vectors) == 1 else "vectors do"
         return [
-            f"The {verb} not look like those of {self.info.encoder.name} that this inverter was trained on: "
+            f"The {verb} not look like those of {self.info.encoder.name}, which this inverter was trained on: "
             f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
         ]
 

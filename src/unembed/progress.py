@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 OnProgress = Callable[[str, int, int], None]
-"""Is told of progress: what is being done, how many more are done, of how many."""
+"""Called with what is being done, how many more are done, and of how many."""
 
 
 class RateColumn(ProgressColumn):

@@ -154,7 +154,7 @@ class TestInvert:
     def test_missing_checkpoint(self, fails, tmp_path):
         fails("invert", "text", "-m", tmp_path / "nowhere", problem="nowhere", remedy="hub id")
         (tmp_path / "empty").mkdir()
-        fails("invert", "text", "-m", tmp_path / "empty", problem="no inverter", remedy="unembed train")
+        fails("invert", "text", "-m", tmp_path / "empty", problem="not an inverter", remedy="unembed train")
 
     def test_foreign_checkpoint(self, fails, tiny_checkpoint):
         (tiny_checkpoint / "config.json").write_text(json.dumps({"model_type": "bert", "hidden_size": 768}))
@@ -209,7 +209,7 @@ class TestTrain:
         (tmp_path / "x.yaml").write_text("model: [unclosed")
         fails("train", tmp_path / "x.yaml", problem="not valid YAML", remedy="configs: granite, ")
         (tmp_path / "x.yaml").write_text("")
-        fails("train", tmp_path / "x.yaml", problem="holds no recipe", remedy="Sections")
+        fails("train", tmp_path / "x.yaml", problem="is not a recipe", remedy="sections")
 
     def test_typing_mistake(self, fails, recipe):
         path = recipe(training={"lerning_rate": 1e-3})
@@ -245,4 +245,4 @@ class TestTrain:
 
     def test_a_run_in_the_way(self, fails, recipe, tmp_path):
         save_state(tmp_path / "run" / RUN_FILE, {"model": nn.Linear(1, 1)}, [], {"step": 3})
-        fails("train", recipe(), problem="holds a run already", remedy="--resume")
+        fails("train", recipe(), problem="already holds a run", remedy="--resume")

@@ -92,7 +92,7 @@ def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
 
 
 def test_a_word_that_the_tokenizer_does_not_know_cannot_be_found(inverter):
-    with pytest.raises(ConfigError, match="'猫' cannot be looked for"):
+    with pytest.raises(ConfigError, match="Cannot look for '猫'"):
         WordReader(inverter, find=["猫"])
 
 

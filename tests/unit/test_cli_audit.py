@@ -68,7 +68,7 @@ def test_a_store_is_audited_against_its_own_texts(run_cli, vectors, tiny_checkpo
     before = stores.contents(tmp_path / "store")
     ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--fail-over", 1.0)
     assert ended.code == 0, ended.err
-    assert "The encoder is not at hand" in ended.err
+    assert "The encoder is not available" in ended.err
     assert "Below the threshold" in ended.out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["source"]["vectors"] == 60
@@ -159,7 +159,7 @@ def test_without_texts_and_encoder_there_is_nothing_to_measure_by(run_cli, vecto
     uri = stores.npy(tmp_path / "store", vectors, TEXTS)
     ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out")
     assert ended.code == 2
-    assert "nothing to measure by" in ended.err
+    assert "One of them is needed" in ended.err
 
 
 def test_bad_rows_are_skipped_and_reported(run_cli, vectors, tiny_checkpoint, tmp_path):
@@ -178,7 +178,7 @@ def test_bad_rows_are_skipped_and_reported(run_cli, vectors, tiny_checkpoint, tm
     ("change", "problem"),
     [
         (lambda vectors: vectors[:, :8], "The vectors have 8 numbers; those of fake"),
-        (lambda vectors: vectors * 5, "unknown which encoder made these vectors"),
+        (lambda vectors: vectors * 5, "does not name its encoder. The vectors do not look like"),
         (lambda vectors: vectors[:0], "holds no vectors"),
     ],
 )

@@ -43,7 +43,7 @@ def test_the_result_can_be_had_as_json(run_cli, tiny_checkpoint, monkeypatch):
 def test_what_is_no_inverter_cannot_be_exported(run_cli, tmp_path):
     ended = run_cli("export", tmp_path, "--output", tmp_path / "onnx")
     assert ended.code == 2
-    assert "is no inverter" in ended.err
+    assert "is not an inverter" in ended.err
     assert not (tmp_path / "onnx").exists()
 
 

@@ -294,7 +294,7 @@ class TestOptions:
             (["--guided", "--rounds", -1], "guided.rounds: Input should be greater than or equal to 0"),
             (["--guided", "--strategy", "euler"], "--guided means --strategy guided"),
             (["--rounds", 3], "--rounds is for guided decoding"),
-            (["--length", 13], "--length 13 is more than the 12 tokens"),
+            (["--length", 13], "--length is 13, but this inverter writes at most 12 tokens"),
             (["--length", 0], "--length"),
             (["--limit", 0], "--limit"),
             (["--engine", "abacus"], "--engine"),

@@ -123,7 +123,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_loaded(run_cli):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = run_cli("serve", "--model", "no/such/folder", "--port", taken.getsockname()[1])
     assert ended.code == 2
-    assert "Cannot listen at 127.0.0.1" in ended.err
+    assert "Cannot listen on 127.0.0.1" in ended.err
 
 
 def test_the_garbage_collector_passes_over_what_was_loaded(run_cli, tiny_checkpoint, monkeypatch):

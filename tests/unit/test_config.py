@@ -123,7 +123,7 @@ def test_a_config_is_frozen():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a: [", "not valid YAML"), ("just text", "holds no recipe"), ("", "holds no")]
+    ("text", "message"), [("a: [", "not valid YAML"), ("just text", "is not a recipe"), ("", "is not a recipe")]
 )
 def test_a_file_that_is_no_recipe_is_refused(text, message, tmp_path):
     (tmp_path / "x.yaml").write_text(text)

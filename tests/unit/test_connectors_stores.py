@@ -82,7 +82,7 @@ def test_a_chroma_store_that_keeps_changing_is_refused(tmp_path, monkeypatch):
             file.write(b"\0")
 
     monkeypatch.setattr(shutil, "copyfile", copy_and_change)
-    with pytest.raises(VectorError, match="changes while it is read"):
+    with pytest.raises(VectorError, match="changed while it was read"):
         open_vectors(uri)
 
 
@@ -140,15 +140,15 @@ def test_an_odd_description_of_a_qdrant_folder_is_an_error(meta, tmp_path):
 @pytest.mark.parametrize(
     ("state", "problem"),
     [
-        ({}, "holds what no version of Qdrant wrote"),
+        ({}, "holds data that Qdrant does not write"),
         ({"id": 1, "vector": "text"}, "str instead of a list"),
         ({"id": 1, "vector": 3.0}, "float instead of a list"),
         ({"id": 1, "vector": ["a"] * 8}, "is not a list of numbers"),
         ({"id": 1, "vector": [[1.0] * 8] * 8}, "is not a list of numbers"),
-        (b"not a pickle", "holds what no version of Qdrant wrote"),
-        (b"\x80\x04\x8c\x02\xff\xff.", "holds what no version of Qdrant wrote"),
-        (b"", "holds what no version of Qdrant wrote"),
-        (None, "holds what no version of Qdrant wrote"),
+        (b"not a pickle", "holds data that Qdrant does not write"),
+        (b"\x80\x04\x8c\x02\xff\xff.", "holds data that Qdrant does not write"),
+        (b"", "holds data that Qdrant does not write"),
+        (None, "holds data that Qdrant does not write"),
     ],
 )
 def test_an_odd_point_of_a_qdrant_folder_is_an_error(state, problem, tmp_path):

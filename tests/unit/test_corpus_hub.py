@@ -80,8 +80,8 @@ def test_an_address_without_a_dataset_or_a_language_is_refused(hub, source):
 @pytest.mark.parametrize(
     ("error", "problem", "remedy"),
     [
-        (DatasetNotFoundError("Dataset 'a/b' doesn't exist"), "no open dataset 'a/b'", "huggingface.co/datasets"),
-        (ValueError("BuilderConfig 'xx' not found."), "does not open with the config 'xx'", "after a colon"),
+        (DatasetNotFoundError("Dataset 'a/b' doesn't exist"), "no public dataset 'a/b'", "huggingface.co/datasets"),
+        (ValueError("BuilderConfig 'xx' not found."), "the dataset 'a/b' with the config 'xx'", "after a colon"),
         (RuntimeError("Dataset scripts are no longer supported"), "scripts are no longer", "code of its own"),
         (ConnectionError("Couldn't reach 'a/b' on the Hub"), "cannot be read from the Hugging Face hub", "network"),
     ],

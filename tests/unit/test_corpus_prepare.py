@@ -166,7 +166,7 @@ def test_when_nothing_is_left_nothing_is_written_and_the_remedy_names_the_main_r
 ):
     path = tmp_path / "input.txt"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(CorpusError, match="nothing left") as caught:
+    with pytest.raises(CorpusError, match="nothing is left") as caught:
         prepare([path], tmp_path / "corpus", **options)
     assert remedy in caught.value.remedy
     assert not (tmp_path / "corpus").exists()
@@ -175,7 +175,7 @@ def test_when_nothing_is_left_nothing_is_written_and_the_remedy_names_the_main_r
 def test_when_all_fall_to_validation_nothing_is_written(tmp_path):
     path = tmp_path / "input.txt"
     path.write_text(f"{sentence(1)}\n{sentence(2)}\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="nothing left to train on") as caught:
+    with pytest.raises(CorpusError, match="nothing is left to train on") as caught:
         prepare([path], tmp_path / "corpus", validation_share=0.999999)
     assert "`validation_share`" in caught.value.remedy
     assert written(tmp_path / "corpus") == []
@@ -205,11 +205,11 @@ def test_a_missing_second_input_is_noticed_before_the_first_is_read(tmp_path, so
         ({"mode": "sentense"}, "did you mean 'sentence'?"),
         ({"min_characters": 0}, "from 0 to 500"),
         ({"min_characters": 30, "max_characters": 20}, "from 30 to 20"),
-        ({"fragment_share": 1.5}, "1.5 is no share"),
-        ({"question_share": -1.0}, "-1 is no share"),
-        ({"validation_share": 1.0}, "1 is no share"),
-        ({"validation_share": -0.1}, "-0.1 is no share"),
-        ({"validation_share": float("nan")}, "nan is no share"),
+        ({"fragment_share": 1.5}, "1.5 is not a share"),
+        ({"question_share": -1.0}, "-1 is not a share"),
+        ({"validation_share": 1.0}, "1 is not a share"),
+        ({"validation_share": -0.1}, "-0.1 is not a share"),
+        ({"validation_share": float("nan")}, "nan is not a share"),
         ({"limit": 0}, "limit of 0"),
     ],
 )

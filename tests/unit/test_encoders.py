@@ -66,14 +66,14 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
 
 
 def test_a_name_that_the_hub_would_not_accept_is_refused():
-    with pytest.raises(EncoderError, match="is no hub id") as caught:
+    with pytest.raises(EncoderError, match="is not a hub id") as caught:
         load_encoder("two words/model")
     assert "organisation/model" in caught.value.remedy
 
 
 def test_a_model_that_the_hub_does_not_know_is_refused_at_once(hub):
     hub.update(status=404, code="RepoNotFound")
-    with pytest.raises(EncoderError, match="does not give 'no-such/model'") as caught:
+    with pytest.raises(EncoderError, match="Cannot fetch 'no-such/model' from the hub") as caught:
         load_encoder("no-such/model")
     assert "Check the name" in caught.value.remedy
     assert len(hub["questions"]) == 1

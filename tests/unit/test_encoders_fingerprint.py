@@ -63,7 +63,7 @@ def test_the_limit_lies_where_the_benchmark_found_it_and_single_vectors_may_devi
 
 def test_lengths_are_compared_with_the_encoder_s_own(fingerprint):
     (doubt,) = fingerprint.doubts(vectors(5, norm=7.0))
-    assert "one has the length 7, its vectors have 1" in doubt
+    assert "one has the length 7 instead of 1" in doubt
     assert fingerprint.doubts(vectors(5, norm=1.001)) == []
     loose = Fingerprint.of([vectors(200) * RANDOM.uniform(5, 9, size=(200, 1))])
     assert loose is not None

@@ -158,5 +158,5 @@ class TestGranitePack:
 @pytest.mark.parametrize("data", [b"", b"\x0a\x05\x0a\x03the", b"\xff" * 40, b"text"])
 def test_a_file_that_is_no_sentencepiece_model_is_refused(tmp_path, data):
     (tmp_path / "sp.model").write_bytes(data)
-    with pytest.raises(EncoderError, match="no SentencePiece model"):
+    with pytest.raises(EncoderError, match="is not a SentencePiece model"):
         read_sentencepiece(tmp_path / "sp.model")

@@ -60,7 +60,7 @@ def test_auto_goes_back_to_the_exact_weights_where_vectors_would_change(native, 
 
 
 def test_an_encoder_that_has_float32_only_refuses_another():
-    with pytest.raises(ConfigError, match="has no precision to choose"):
+    with pytest.raises(ConfigError, match="does not support precision"):
         load_encoder("use-multilingual-v3", precision="bfloat16")
 
 

@@ -78,7 +78,7 @@ def test_an_encoder_of_a_plugin_is_loaded_by_its_name():
 def test_an_option_that_the_plugin_does_not_have_is_refused():
     for options in ({"task": "retrieval"}, {"truncate_dim": 1}, {"device": "cuda"}, {"precision": "bfloat16"}):
         (option,) = options
-        with pytest.raises(ConfigError, match=f"has no {option} to choose"):
+        with pytest.raises(ConfigError, match=f"does not support {option}"):
             load_encoder("letters", **options)
     assert load_encoder("letters", precision="auto").description.precision == "float32"
 
@@ -101,9 +101,9 @@ def test_a_plugin_cannot_take_a_name_that_is_known_here(tmp_path):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("wrong", "is no unembed.encoders.EncoderPlugin"),
+        ("wrong", "is not an unembed.encoders.EncoderPlugin"),
         ("broken", "of the package tiny-plugin cannot be loaded: No module named"),
-        ("no-encoder", "gives no encoder"),
+        ("no-encoder", "does not return an encoder"),
     ],
 )
 def test_a_plugin_that_does_not_work_is_named(name, problem):
@@ -127,7 +127,7 @@ def test_a_connector_of_a_plugin_opens_its_own_addresses():
     source = open_vectors("numbers:4#2")
     assert source.storage.kind == "numbers"
     np.testing.assert_array_equal(next(source.batches), np.full((4, 3), 2.0))
-    with pytest.raises(VectorError, match="no connector"):
+    with pytest.raises(VectorError, match="is not a connector"):
         open_vectors("wrong:4")
 
 

@@ -218,7 +218,7 @@ class TestAnotherStore:
         fill(tmp_path / "store", fake_encoder)
         tokenizer = type(fake_encoder.tokenizer).from_str(fake_encoder.tokenizer.to_str())
         tokenizer.add_tokens(["zebra"])
-        with pytest.raises(StoreError, match=r"something else: another tokenizer\."):
+        with pytest.raises(StoreError, match=r"other settings: another tokenizer\."):
             fill(tmp_path / "store", type(fake_encoder)(tokenizer))
 
 

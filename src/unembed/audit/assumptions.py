@@ -23,7 +23,7 @@ def state_assumptions(
 
     Args:
         info: of the inverter.
-        has_encoder: whether the encoder was at hand.
+        has_encoder: whether the encoder was available.
         guided_done: vectors that were inverted with it; None where that was not tried.
         guided_wanted: how many were asked for.
         enough: how many are enough for a verdict.
@@ -38,7 +38,7 @@ def state_assumptions(
         "are not compared.",
     ]
     if not has_encoder:
-        sentences.append("The encoder was not at hand, so the stronger attacker, who asks it, was not tried.")
+        sentences.append("The encoder was not available, so the stronger attacker, who uses it, was not tried.")
     if guided_done is not None and guided_done < guided_wanted:
         sentences.append(
             f"The time for guided inversion ({minutes:g} minutes) was over after {guided_done} of {guided_wanted} "
@@ -51,7 +51,7 @@ def state_assumptions(
     if calibration is not None:
         sentences.append(
             "The database holds no texts, so recovery is estimated from three signs: how close the recovered text is "
-            "to the vector, how well several attempts agree, and how confident the model is. How these signs go with "
+            "to the vector, how well several attempts agree, and how confident the model is. How these signs relate to "
             f"recovery was measured on {calibration}. The estimate may be off if your texts are of another kind. "
             "To use texts of your own: unembed audit ... --calibrate FILE"
         )

@@ -12,7 +12,7 @@ from unembed.errors import EncoderError
 from unembed.measures import cosine
 from unembed.store.fingerprint import doubtful_lengths
 
-# Below this, vectors of the stored texts are not those in the store; rounding stays far above.
+# Below this cosine, the stored vectors were not made from the stored texts by this encoder; rounding stays far above.
 _SAME, _FOREIGN = 0.97, 0.5
 _CHECKED = 64
 
@@ -42,29 +42,29 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
     """
     description = info.encoder
     name, width = description.name, sample.vectors.shape[1]
-    remedy = "Give as `model` an inverter for the encoder that made them; unembed train makes one."
+    remedy = "Give an inverter for the encoder that made them as `model`; unembed train makes one."
     if width != description.dim:
-        said = f" The database names '{kept.encoder}'." if kept.encoder else ""
+        named = f" The database names '{kept.encoder}'." if kept.encoder else ""
         raise EncoderError(
             f"The vectors have {width} numbers; those of {name}, which this inverter reads, have {description.dim}."
-            f"{said}",
+            f"{named}",
             remedy,
         )
     if asked is not None:
-        return Identified(name, "It was named by whoever started the audit.", certain=True)
+        return Identified(name, "It was named when the audit was started.", certain=True)
     if kept.encoder is not None:
         if _short(kept.encoder) != _short(name):
             raise EncoderError(
                 f"The database says that '{kept.encoder}' made its vectors ({kept.encoder_said_by}). This inverter "
                 f"reads those of {name}.",
-                f'{remedy} If the database is wrong: `encoder="{name}"`',
+                f'{remedy} If the database is wrong, give `encoder="{name}"`',
             )
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
         raise EncoderError(
-            "It is unknown which encoder made these vectors, and they do not look like those of "
-            f"{name}, which this inverter reads: {'; '.join(doubts)}.",
-            f'If it was {name} all the same, say `encoder="{name}"`. Otherwise: {remedy}',
+            f"The database does not name its encoder. The vectors do not look like those of {name}, which this "
+            f"inverter reads: {'; '.join(doubts)}.",
+            f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
     likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(

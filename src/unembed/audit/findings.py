@@ -100,7 +100,7 @@ def describe_attack(
 
 
 def _cosines(recoveries: Sequence[Recovery]) -> dict[str, np.ndarray]:
-    """Return the cosines that the attacker measured, where the encoder was at hand."""
+    """Return the cosines that the attacker measured, if the encoder was available."""
     cosines = [recovery.cosine for recovery in recoveries if recovery.cosine is not None]
     return {"cosine": np.array(cosines)} if len(cosines) == len(recoveries) else {}
 

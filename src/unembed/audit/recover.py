@@ -19,7 +19,7 @@ from unembed.measures import cosine, token_f1
 from unembed.progress import OnProgress
 
 BLIND = DecodingConfig(candidates=3)
-"""Three lengths: their agreement tells how sure the text is."""
+"""Three lengths: their agreement shows how sure the text is."""
 GUIDED = DecodingConfig(strategy="guided")
 _PART = {"blind": 64, "guided": 4}
 _KEY = "key.json"
@@ -35,7 +35,7 @@ class Recovery:
     agreement: float
     """Mean token F1 of the text with the other hypotheses of its vector; 1 when there is no other."""
     cosine: float | None
-    """Of the text's own vector with the one given, where the encoder is at hand."""
+    """Of the text's own vector with the given one, if the encoder is available."""
     encoder_calls: int
     seconds: float
     """Its share of the time that its part took."""
@@ -74,7 +74,7 @@ class FinishedParts:
 
 @dataclass(frozen=True)
 class Attacker:
-    """An inverter, the encoder if it is at hand, and where finished parts are kept."""
+    """An inverter, the encoder if it is available, and where finished parts are kept."""
 
     inverter: Inverter
     encoder: Encoder | None

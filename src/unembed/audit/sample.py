@@ -41,7 +41,7 @@ class Sample:
 @dataclass(order=True)
 class _Drawn:
     order: int
-    """Greatest first: negative, since a heap gives up its least."""
+    """Negative, because a heap removes its smallest entry, and the greatest number should go first."""
     name: Id = field(compare=False)
     vector: np.ndarray = field(compare=False)
     text: str | None = field(compare=False)
@@ -54,8 +54,8 @@ def draw(
 
     Each row gets a random number that depends on the seed and its id alone. Rows are grouped by the length of their
     text, or by their norm where there are no texts. Each group keeps its rows with the smallest numbers, as many as its
-    share in the database. So the same seed draws the same rows, whatever their order. ``on_rows`` is told how many rows
-    were read.
+    share in the database. So the same seed draws the same rows, whatever their order. ``on_rows`` is called with how
+    many rows were read.
     """
     kept: dict[str, list[_Drawn]] = {}
     groups: Counter[str] = Counter()
@@ -86,12 +86,12 @@ def draw(
             "Check the address, and the collection or table behind #.",
         )
     chosen = sorted(_in_proportion(kept, groups, population if size is None else size), reverse=True)
-    said = [row.text for row in chosen]
+    texts = [row.text for row in chosen]
     least, sums, most = zip(*norms, strict=True)
     return Sample(
         ids=[row.name for row in chosen],
         vectors=np.stack([row.vector for row in chosen]),
-        texts=None if any(not text for text in said) else [text for text in said if text],
+        texts=None if any(not text for text in texts) else [text for text in texts if text],
         population=population,
         groups={group: groups[group] for group in sorted(groups, key=_first_number)},
         skipped=skipped,
@@ -100,7 +100,7 @@ def draw(
 
 
 def _in_proportion(kept: dict[str, list[_Drawn]], groups: Counter[str], size: int) -> Iterator[_Drawn]:
-    """Yield of each group its share, rounded such that the shares add up."""
+    """Yield each group's share of the sample, rounded so that the shares add up."""
     total = groups.total()
     size = min(size, total)
     exact = {group: size * count / total for group, count in groups.items()}

@@ -112,7 +112,7 @@ def _pieces(word: str, inverter: Inverter, marks: SubwordMarks) -> list[int]:
     encoding = inverter.tokenizer.encode(marks.inside_text(word.strip()), add_special_tokens=False)
     if not encoding.ids or set(encoding.ids) & set(inverter.info.special_ids):
         raise ConfigError(
-            f"'{word}' cannot be looked for: the encoder's tokenizer does not know all of its characters.",
-            "Look for another form of it, or for words that stand beside it.",
+            f"Cannot look for '{word}': the encoder's tokenizer does not know all of its characters.",
+            "Look for another form of the word, or for words that often occur with it.",
         )
     return list(encoding.ids)

@@ -15,7 +15,7 @@ _ROUNDS = 3
 def fit_to_canvas(
     texts: Sequence[str], tokenizer: Tokenizer, length: int
 ) -> tuple[list[list[int]], list[str], list[int]]:
-    """Cut texts to ``length`` tokens, such that reading the cut text again gives those very tokens.
+    """Cut texts to ``length`` tokens, such that reading the cut text again gives exactly those tokens.
 
     A vector must be the vector of exactly what its tokens say. So the ids are decoded back to text, and that text is
     what will be embedded; reading it must give the same ids. Most texts agree at once, a few after another round.
@@ -34,9 +34,9 @@ def fit_to_canvas(
         encodings = tokenizer.encode_batch(reading, add_special_tokens=False)
         cut = [[i for i in encoding.ids if i not in special][:length] for encoding in encodings]
         # A cut through the bytes of one character leaves U+FFFD behind.
-        said = [text.rstrip("\ufffd").strip() for text in tokenizer.decode_batch(cut)]
+        decoded = [text.rstrip("\ufffd").strip() for text in tokenizer.decode_batch(cut)]
         again = []
-        for row, encoding, ids, read, text in zip(pending, encodings, cut, reading, said, strict=True):
+        for row, encoding, ids, read, text in zip(pending, encodings, cut, reading, decoded, strict=True):
             if previous.get(row) == encoding.ids:
                 settled[row] = (ids, read)
             elif text:

@@ -103,7 +103,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     missing = [name for name in (CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE) if not (folder / name).is_file()]
     if missing:
         raise CheckpointError(
-            f"{folder} is no inverter: it has no {', '.join(missing)}.",
+            f"{folder} is not an inverter: it has no {', '.join(missing)}.",
             "Give a folder that unembed train wrote (for example RUN/best), or a hub id.",
         )
     try:
@@ -147,7 +147,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     path = folder / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(
-            f"{folder} holds no inverter: it has no {WEIGHTS_FILE}.", "Name the folder of one, such as work/run/best."
+            f"{folder} holds no inverter: it has no {WEIGHTS_FILE}.",
+            "Give the folder of an inverter, such as work/run/best.",
         )
     try:
         stored = load_file(path)

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from unembed.decoding import Step
 
 SECONDS = 1.5
-"""What an animation adds to the time that decoding takes, at most."""
+"""The most that an animation adds to the time of decoding."""
 MASK = "███"
 SHADES = ("red", "dark_orange", "yellow", "green_yellow", "green")
 """From the least to the most confident fifth."""
-# Each pass waits for this share of the time that is left: many passes take no longer than few.
+# After each pass, wait for this share of the time that is left: many passes then take no longer than few.
 _WAITING_SHARE = 1 / 8
-# Characters at most between one token's piece of a text and the next one's.
+# The largest number of characters between the pieces of two neighbouring tokens.
 _BETWEEN_PIECES = 3
 
 Row = tuple[str, Text]
-"""A label, and what it is about."""
+"""A label, and its text."""
 
 
 def make_console() -> Console:
     """Return the console of stdout; brackets and colons in a text are not markup."""
-    # Said outright: FORCE_COLOR would make a terminal of a pipe.
+    # Set explicitly, because FORCE_COLOR would make rich treat a pipe as a terminal.
     return Console(markup=False, emoji=False, highlight=False, force_terminal=sys.stdout.isatty())
 
 
@@ -64,7 +64,7 @@ class Painter:
         return [own[token] if token in own else self.tokenizer.id_to_token(token) or "" for token in canvas]
 
     def canvas(self, canvas: Sequence[int], confidences: Sequence[float], changed: Sequence[bool] = ()) -> Text:
-        """Write a canvas as it reads, each token in the colour of its confidence, those just changed reversed."""
+        """Write a canvas as text. A token's colour is its confidence; tokens that were just changed are reversed."""
         marks = changed or [False] * len(canvas)
         styles = [f"{shade(sure)}{' reverse' if new else ''}" for sure, new in zip(confidences, marks, strict=True)]
         parts = []
@@ -78,11 +78,11 @@ class Painter:
         return Text(" ").join(parts)
 
     def step(self, step: "Step") -> list[Row]:
-        """Write a pass: how far it is, and every hypothesis that it is about."""
-        told = [f"{float(step.mask_rate.mean()):.0%} masked"]
+        """Write a pass: how much is masked, and every hypothesis."""
+        facts = [f"{float(step.mask_rate.mean()):.0%} masked"]
         if int(step.encoder_calls.max()):
-            told.append(f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded")
-        rows = [(f"pass {int(step.passes.max())}", Text(", ".join(told) + "   less sure ").append(_legend()))]
+            facts.append(f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded")
+        rows = [(f"pass {int(step.passes.max())}", Text(", ".join(facts) + "   less sure ").append(_legend()))]
         canvases = zip(step.canvas.tolist(), step.confidence.tolist(), step.changed.tolist(), strict=True)
         return rows + [("", self.canvas(*canvas)) for canvas in canvases]
 
@@ -95,7 +95,7 @@ class Painter:
         for token, style in zip(self.tokens(ids), styles, strict=True):
             piece = self.marks.bare(token or "")
             start = text.plain.find(piece, end, end + len(piece) + _BETWEEN_PIECES)
-            # Not found: part of a character, which cannot be shown alone.
+            # Not found: the piece is only a part of a character.
             if piece and start >= 0:
                 end = start + len(piece)
                 text.stylize(style, start, end)

@@ -24,15 +24,16 @@ _SHOWN = ("readable", "token_f1", "exact_match")
 
 def audit(
     uri: SourceUri,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/audit"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("work/audit"),
     size: Annotated[int, typer.Option(min=1, help="How many vectors are drawn at random.")] = 300,
-    everything: Annotated[bool, typer.Option("--all", help="All vectors instead of a sample.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Audit all vectors instead of a sample.")] = False,
     guided: Annotated[
         int, typer.Option(min=0, help="How many of these are also inverted with the encoder's help.")
     ] = 20,
-    minutes: Annotated[float, typer.Option(min=0.0, help="Time for guided inversion.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Time limit for guided inversion.")] = 10.0,
     fail_over: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Exit with 3 when a greater share of the texts is readable.")
+        float,
+        typer.Option(min=0.0, max=1.0, help="Exit with code 3 when more than this share of the texts is readable."),
     ] = 0.1,
     show_text: Annotated[bool, typer.Option("--show-text", help="Show texts in the report instead of dots.")] = False,
     calibrate: Annotated[
@@ -48,18 +49,18 @@ def audit(
         str | None,
         typer.Option(
             help="The encoder that made the vectors: its name or its folder.",
-            show_default="named by the database, or recognised by the vectors",
+            show_default="named by the database, or recognised from the vectors",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the intervals.")] = 0,
-    bootstrap: Annotated[int, typer.Option(min=1, help="Resamples behind each interval.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample and of the intervals.")] = 0,
+    bootstrap: Annotated[int, typer.Option(min=1, help="Bootstrap resamples for each interval.")] = 1000,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
 ) -> None:
     """Find out how much of its texts a vector database gives away, and write a report.
 
-    The database is only read. Exit codes: 0 when it stays below --fail-over, 3 when not.
+    The database is only read. The exit code is 3 when the share of readable texts is above --fail-over, and else 0.
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
@@ -71,7 +72,7 @@ def audit(
 
     require_extra("eval", "sacrebleu")
     try:
-        output.mkdir(parents=True, exist_ok=True)  # sooner than after half an hour
+        output.mkdir(parents=True, exist_ok=True)  # fail now, not after half an hour
     except OSError as error:
         raise from_os_error(error, f"making the folder {output}") from error
     known = None if calibrate is None else list(read_texts(calibrate))
@@ -117,7 +118,7 @@ def audit(
 
 
 def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
-    """Load the encoder; do without one that the user did not name and that is not installed."""
+    """Load the encoder; return None if the user did not name it and it is not installed."""
     from unembed.cli.invert import load_encoder_for
     from unembed.errors import EncoderError, MissingExtraError
     from unembed.text import printable_lines
@@ -128,7 +129,7 @@ def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "E
         if location is not None:
             raise
         typer.echo(
-            f"The encoder is not at hand, so guided inversion is left out: {printable_lines(error.problem)}", err=True
+            f"The encoder is not available, so guided inversion is left out: {printable_lines(error.problem)}", err=True
         )
         return None
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PrecisionName(StrEnum):
-    """What an encoder can be told to compute with."""
+    """The precision that an encoder computes in."""
 
     auto = "auto"
     float32 = "float32"
@@ -22,45 +22,47 @@ class PrecisionName(StrEnum):
 
 def embed(
     corpus: Annotated[Path, typer.Argument(help="A folder made by unembed prepare, or a .txt / .txt.gz file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the store goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the store.")],
     encoder: Annotated[
-        str, typer.Option(help="One that unembed encoders lists, a folder, a hub id, or https://host/v1#model.")
+        str, typer.Option(help="A name that unembed encoders lists, a folder, a hub id, or https://host/v1#model.")
     ] = "all-MiniLM-L6-v2",
     revision: Annotated[str | None, typer.Option(help="Hub revision of the encoder.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Text that the encoder puts before every sentence.")] = None,
-    task: Annotated[str | None, typer.Option(help="Adapter of the encoder, where it has one for each task.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="The task whose adapter is used, for encoders that have one per task.")
+    ] = None,
     truncate_dim: Annotated[
-        int | None, typer.Option(min=1, help="Keep so many numbers of each vector (Matryoshka models).")
+        int | None, typer.Option(min=1, help="Keep only this many numbers of each vector (Matryoshka models).")
     ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="What cuts texts into tokens: an encoder's name, a tokenizer.json, or a folder with one.",
+            help="The tokenizer of the canvas: an encoder's name, a tokenizer.json, or a folder with one.",
             show_default="the encoder's own",
         ),
     ] = None,
     vocabulary: Annotated[
         int | None,
-        typer.Option(min=1, help="Keep so many pieces of the tokenizer: those that the corpus uses most."),
+        typer.Option(min=1, help="Keep only this many pieces of the tokenizer: those that the corpus uses most."),
     ] = None,
     price: Annotated[
-        float | None, typer.Option(min=0.0, help="What an endpoint takes per million tokens, for the estimate.")
+        float | None, typer.Option(min=0.0, help="Price of an endpoint per million tokens, to estimate the cost.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before an endpoint is used.")] = False,
     canvas_length: Annotated[int, typer.Option(min=1, help="Cut texts to this many tokens.")] = 32,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts per forward pass.")] = 32,
-    shard_lines: Annotated[int, typer.Option(min=1, help="Lines per shard: what a kill can cost at most.")] = 8192,
+    shard_lines: Annotated[int, typer.Option(min=1, help="Lines per shard: the most that a killed run loses.")] = 8192,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     precision: Annotated[
         PrecisionName,
         typer.Option(
-            help="What the encoder computes with. bfloat16 is about twice as fast on processors that have it; auto "
-            "takes it where it is and the vectors stay practically the same."
+            help="The precision of the encoder. bfloat16 is about twice as fast on processors that support it. auto "
+            "uses bfloat16 if it is supported and the vectors stay practically the same."
         ),
     ] = PrecisionName.float32,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Embed a prepared corpus with a real encoder; run it again to go on where it stopped.
+    """Embed a prepared corpus with an encoder. Run it again to continue where it stopped.
 
     Example: unembed embed work/corpus --output work/store
     """
@@ -143,7 +145,7 @@ def embed(
 def _announce(
     sources: Iterable[Path], tokenizer: "Tokenizer", canvas_length: int, batch_size: int, price: float | None, ask: bool
 ) -> None:
-    """Say what an endpoint will be asked for, and what that costs, before it is asked."""
+    """Show the number of requests to an endpoint and their cost, before the first is sent."""
     from unembed.corpus import read_texts
 
     texts = tokens = 0
@@ -151,9 +153,9 @@ def _announce(
         for text in read_texts(source):
             texts += 1
             tokens += min(canvas_length, len(tokenizer.encode(text, add_special_tokens=False).ids))
-    told = f"About {tokens:,} tokens in {-(-texts // batch_size):,} requests, as the canvas's tokenizer counts"
+    summary = f"About {tokens:,} tokens in {-(-texts // batch_size):,} requests, counted with the canvas's tokenizer"
     cost = "; add --price to see the cost" if price is None else f"; {tokens / 1e6 * price:,.4g} at {price:g} a million"
-    typer.echo(f"{told}{cost}.", err=True)
+    typer.echo(f"{summary}{cost}.", err=True)
     if ask:
         typer.confirm("Go on?", abort=True, err=True)
 

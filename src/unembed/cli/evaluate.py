@@ -41,15 +41,19 @@ def evaluate(
     ] = None,
     strategy: Annotated[
         list[str] | None,
-        typer.Option(help="A decoding strategy; the first is broken down.", show_default="all, confidence first"),
+        typer.Option(
+            help="A decoding strategy; may be repeated. The breakdowns are of the first.",
+            show_default="all, confidence first",
+        ),
     ] = None,
     protocol: Annotated[
         ProtocolName, typer.Option(help="canvas: texts cut to the canvas, as in the paper; natural: uncut; both.")
     ] = ProtocolName.canvas,
     limit: Annotated[int, typer.Option(min=1, help="Texts per file and protocol.")] = 300,
-    guided_limit: Annotated[int, typer.Option(min=1, help="Of these, texts that are decoded with the encoder.")] = 30,
+    guided_limit: Annotated[int, typer.Option(min=1, help="How many of these are also decoded with the encoder.")] = 30,
     rounds: Annotated[
-        int | None, typer.Option(min=0, help="Rounds of each guided search at most.", show_default="as unembed invert")
+        int | None,
+        typer.Option(min=0, help="Largest number of rounds of a guided search.", show_default="as in unembed invert"),
     ] = None,
     store: Annotated[
         Path | None,
@@ -58,7 +62,7 @@ def evaluate(
     run: Annotated[
         Path | None, typer.Option(help="The training run of the first model, for its milestones and curves.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("work/evaluation"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("work/evaluation"),
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -67,8 +71,10 @@ def evaluate(
             show_default="the one that each inverter names",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the texts, of sampling, and of the bootstrap.")] = 0,
-    bootstrap: Annotated[int, typer.Option(min=1, help="Resamples behind each interval.")] = 1000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the choice of texts, of sampling and of the bootstrap.")
+    ] = 0,
+    bootstrap: Annotated[int, typer.Option(min=1, help="Bootstrap resamples for each interval.")] = 1000,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
@@ -90,7 +96,7 @@ def evaluate(
     model = model or [DEFAULT]
     require_extra("eval", "sacrebleu", "matplotlib")
     try:
-        output.mkdir(parents=True, exist_ok=True)  # sooner than after half an hour
+        output.mkdir(parents=True, exist_ok=True)  # fail now, not after half an hour
     except OSError as error:
         raise from_os_error(error, f"making the folder {output}") from error
     sources = {name: list(read_texts(source)) for name, source in zip(short_names(texts), texts, strict=True)}
@@ -131,7 +137,7 @@ def evaluate(
 
 
 def short_names(paths: Sequence[str], *, parts: int = 1) -> list[str]:
-    """Return the ends of some paths, of ``parts`` parts or as many more as tell them apart."""
+    """Return the last ``parts`` parts of each path; more of them if the results would not differ."""
     split = [Path(path).parts for path in paths]
     while len({part[-parts:] for part in split}) < len(set(split)):
         parts += 1
@@ -188,7 +194,7 @@ def _open_store(folder: Path) -> "Store":
 
 @contextmanager
 def show_progress() -> "Iterator[OnProgress]":
-    """Yield what shows progress: a bar that starts again with each stage, or a line per stage where nobody watches."""
+    """Yield what shows progress: a bar that starts again with each stage, or a line per stage outside a terminal."""
     from unembed.progress import make_progress
 
     with make_progress() as progress:

@@ -1,4 +1,4 @@
-"""``unembed export``: an inverter becomes graphs for ONNX Runtime, beside its weights."""
+"""``unembed export``: an inverter becomes graphs for ONNX Runtime, stored with its weights."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 
 class Precision(StrEnum):
-    """What the numbers of a graph are."""
+    """The precision of a graph."""
 
     int8 = "int8"
     float32 = "float32"
@@ -16,11 +16,11 @@ class Precision(StrEnum):
 
 def export(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The inverter with its graphs; may be the inverter's own folder.")
+        Path, typer.Option("--output", "-o", help="Folder for the inverter and its graphs; may be the inverter's own.")
     ],
     model: Annotated[str, typer.Argument(help="An inverter: a folder or a hub id.")] = "default",
     precision: Annotated[
-        Precision, typer.Option(help="int8 is small and fast, float32 gives what torch gives.")
+        Precision, typer.Option(help="int8 is small and fast; float32 gives the same as torch.")
     ] = Precision.int8,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

@@ -39,7 +39,7 @@ def invert(
         list[str] | None,
         typer.Argument(
             help="Texts (a round trip through the encoder); or one file of vectors: .npy, .npz, .csv, .tsv, .jsonl, "
-            ".parquet; or a store, as of unembed audit; or - for stdin, a vector per line.",
+            ".parquet; or a vector database, as in unembed audit; or - for stdin, a vector per line.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def invert(
     rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of each text.", show_default="the inverter's guess")
+        int | None, typer.Option(min=1, help="Number of tokens of each text.", show_default="the inverter's guess")
     ] = None,
     guidance: Annotated[float | None, typer.Option(help="Strength of classifier-free guidance; 0 for none.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Temperature of the strategies that sample.")] = None,
@@ -83,7 +83,7 @@ def invert(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per text, one a line.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every pass as well.")] = False,
     animation: Annotated[
-        bool, typer.Option("--animation/--no-animation", help="Show the denoising, in a terminal.")
+        bool, typer.Option("--animation/--no-animation", help="Animate the denoising in a terminal.")
     ] = True,
 ) -> None:
     """Read the text back out of vectors.
@@ -108,7 +108,7 @@ def invert(
     given = _open(source or [], column, limit, BATCHES_AT_ONCE * batch_size)
     with loading(f"the inverter {model}"):
         folder = fetch_checkpoint(model)
-        # Takes seconds, so mistakes in the options and names are found first.
+        # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
         from unembed.cli.job import InputBatch, InversionJob
         from unembed.cli.output import show_json_line
@@ -162,7 +162,7 @@ def _decoding_options(
     if wanted["strategy"] == "guided":
         search["candidates"] = candidates
     elif rounds is not None:
-        raise ConfigError("--rounds is for guided decoding.", "Add --guided, or say --steps instead.")
+        raise ConfigError("--rounds is for guided decoding.", "Add --guided, or use --steps instead.")
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
@@ -171,7 +171,7 @@ def _decoding_options(
 
 
 def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
-    """Tell texts from a file of vectors and from stdin."""
+    """Decide whether the input is texts, a file of vectors, or stdin."""
     from unembed.connectors import open_vectors, read_vector_lines
     from unembed.errors import VectorError
     from unembed.text import well_formed
@@ -205,7 +205,7 @@ def _is_file(name: str) -> bool:
             or (bool(path.suffix) and path.is_file())
             or ("/" in name and path.exists())
         )
-    except OSError:  # a name too long: a text
+    except OSError:  # too long for a name, so it is a text
         return False
 
 
@@ -230,7 +230,9 @@ def _checked(length: int | None, inverter: "Inverter") -> int | None:
 
     longest = inverter.info.model.canvas_length
     if length is not None and length > longest:
-        raise ConfigError(f"--length {length} is more than the {longest} tokens of this inverter.", "Give less.")
+        raise ConfigError(
+            f"--length is {length}, but this inverter writes at most {longest} tokens.", "Give a smaller --length."
+        )
     return length
 
 

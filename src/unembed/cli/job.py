@@ -1,4 +1,4 @@
-"""From texts or vectors to inversions and what they are compared by. Knows nothing of files, nor of how it is shown."""
+"""From texts or vectors to inversions and their measures. Knows nothing of files or of display."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ class InputBatch:
 
     vectors: "np.ndarray"
     trips: list[RoundTrip] = field(default_factory=list)
-    """What the vectors were made from; empty when vectors are all that there is."""
+    """The texts of the vectors; empty if only vectors were given."""
 
     def split(self) -> "Iterator[InputBatch]":
         """Yield each vector by itself."""
@@ -33,7 +33,7 @@ class InputBatch:
 
 @dataclass(frozen=True)
 class InvertedText:
-    """What became of one vector."""
+    """The result of one vector."""
 
     row: int
     inversion: "Inversion"
@@ -41,12 +41,12 @@ class InvertedText:
     measures: dict[str, float]
     """How the recovered text compares with the one that was embedded, if one was."""
     trace: list[dict[str, Any]]
-    """Every pass, if they were asked for."""
+    """Every pass, if the trace was asked for."""
 
 
 @dataclass(frozen=True)
 class InversionJob:
-    """All that decides how vectors are inverted."""
+    """Everything that decides how vectors are inverted."""
 
     inverter: "Inverter"
     options: "DecodingConfig"
@@ -57,7 +57,7 @@ class InversionJob:
     trace: bool
 
     def embed(self, texts: list[str]) -> Iterator[InputBatch]:
-        """Make vectors of texts, of which more than a canvas holds is cut off."""
+        """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
         trips, vectors = self.inverter.round_trip(texts, self.encoder)
         yield InputBatch(vectors, trips)
@@ -65,10 +65,10 @@ class InversionJob:
     def run(
         self, batches: "Iterable[InputBatch]", watch: "Callable[[Step], None] | None" = None
     ) -> Iterator[InvertedText]:
-        """Invert batches; each result comes as soon as it and those before it are there."""
+        """Invert batches; yield each result as soon as it and all before it are finished."""
         start = 0
         for batch in batches:
-            found: dict[int, Inversion] = {}
+            finished: dict[int, Inversion] = {}
             traces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
             row = 0
             for step in self.inverter.decode(
@@ -83,10 +83,10 @@ class InversionJob:
                 if self.trace:
                     for index, number in enumerate(step.rows.tolist()):
                         traces[number].append(_describe(step, index, self.painter))
-                found |= self.inverter.read(step, self.options)
-                while row in found:
+                finished |= self.inverter.read(step, self.options)
+                while row in finished:
                     trip = batch.trips[row] if batch.trips else None
-                    inversion = found.pop(row)
+                    inversion = finished.pop(row)
                     measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
                     yield InvertedText(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
@@ -101,7 +101,7 @@ class InversionJob:
 
 
 def _describe(step: "Step", index: int, painter: "Painter") -> dict[str, Any]:
-    """Return one hypothesis after one pass, as JSON has it."""
+    """Return one hypothesis after one pass, as it is written to JSON."""
     return {
         "pass": int(step.passes[index]),
         "candidate": int(step.candidate[index]),

@@ -45,15 +45,15 @@ def prepare(
     fragment_share: Annotated[
         float,
         typer.Option(
-            help="Of this share of the texts, keep only two to ten words in a row: short texts such as queries, for "
-            "sources that have none."
+            help="Shorten this share of the texts to two to ten words in a row, for sources without short texts such "
+            "as queries."
         ),
     ] = 0.0,
     question_share: Annotated[
         float,
         typer.Option(
-            help="Of this share of the texts that contain a question, keep only the question; half of them lose "
-            "their question mark."
+            help="Shorten this share of the texts that contain a question to that question. Half of these lose their "
+            "question mark."
         ),
     ] = 0.0,
     validation_share: Annotated[

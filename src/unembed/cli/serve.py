@@ -26,8 +26,7 @@ def serve(
         typer.Option(
             "--model",
             "-m",
-            help="An inverter, FOLDER or NAME=FOLDER (or a hub id); several are offered together, the first is the "
-            "default.",
+            help="An inverter: FOLDER or NAME=FOLDER, or a hub id. May be repeated; the first one is the default.",
             show_default="the one that comes with unembed",
         ),
     ] = None,
@@ -39,17 +38,19 @@ def serve(
             show_default="the encoder that the inverter names",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free port.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")] = 8080,
     public: Annotated[bool, typer.Option("--public", help="Allow an address that other machines can reach.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser, where there is one.")] = False,
     api_key: Annotated[
         str | None,
-        typer.Option(envvar=_KEY_VARIABLE, help="A key that every request must have. Better set in the environment."),
+        typer.Option(
+            envvar=_KEY_VARIABLE, help="Key that every request must send. It is safer to set it in the environment."
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name that the server is reached by, besides localhost and --host; may be repeated."),
+        typer.Option(help="A host name that clients may use besides localhost and --host; may be repeated."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
@@ -61,15 +62,17 @@ def serve(
         int | None, typer.Option(min=1, help="Batches decoded side by side.", show_default="one per core, up to 4")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores that share one batch.", show_default="1")] = None,
-    queue: Annotated[int | None, typer.Option(min=1, help="Vectors that may wait.", show_default="256")] = None,
+    queue: Annotated[
+        int | None, typer.Option(min=1, help="Largest number of vectors that wait.", show_default="256")
+    ] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Vectors of one batch request at most.", show_default="64")
+        int | None, typer.Option(min=1, help="Largest number of vectors in a batch request.", show_default="64")
     ] = None,
     wait_seconds: Annotated[
         float | None, typer.Option(min=0.1, help="How long a request may wait for its turn.", show_default="60")
     ] = None,
     work_seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Computing time that a vector may take.", show_default="120")
+        float | None, typer.Option(min=0.1, help="Largest computing time of a vector.", show_default="120")
     ] = None,
 ) -> None:
     """Start the web page and the HTTP API.
@@ -103,15 +106,15 @@ def serve(
         typer.echo(f"Anyone who can reach {host} can use this server: no key is set ({_KEY_VARIABLE}).", err=True)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     server = Server(make_app(settings, models), settings)
-    # What is loaded now stays: half a million objects. A full garbage collection would look through them for 0.3
-    # seconds, and no request would be answered meanwhile.
+    # What is loaded by now stays: half a million objects. A full garbage collection would check them all, which takes
+    # 0.3 seconds, and no request would be answered meanwhile.
     gc.collect()
     gc.freeze()
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}"
     typer.echo(f"unembed is at {address} (Ctrl-C ends it)", err=True)
     if open_page:
-        webbrowser.open(address)  # it can connect already, and is answered as soon as the server runs
+        webbrowser.open(address)  # it can connect now, and gets its answer as soon as the server runs
     with listening, suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests have ended
         server.run(sockets=[listening])
 
@@ -123,13 +126,13 @@ def _name_and_location(named: str) -> tuple[str, str]:
 
 
 def _encoder_locations(given: list[str], models: list[str]) -> dict[str, str]:
-    """Return where the encoders of models are, by the models' names; without a name, the first model's is meant."""
+    """Return the location of each model's encoder, by the model's name. Without a name, it is the first model's."""
     locations = {}
     for word in given:
         name, _, location = word.partition("=")
         if name in models:
             locations[name] = location
-        else:  # an address may have a = of its own
+        else:  # an address may contain a =
             locations[models[0]] = word
     return locations
 
@@ -164,7 +167,7 @@ def _origin(given: str) -> str:
 
 
 def _host(given: str) -> str:
-    """Return a host name without anything around it; ``*`` stands for any name."""
+    """Check a host name: without scheme and port; ``*`` stands for any name."""
     from unembed.errors import ConfigError
 
     if given != "*" and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", given):
@@ -173,7 +176,7 @@ def _host(given: str) -> str:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Take the address at once, so that a mistake shows before anything is loaded."""
+    """Open the socket first, so that a wrong address is reported before anything is loaded."""
     from unembed.errors import ConfigError
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -181,5 +184,5 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise ConfigError(
-            f"Cannot listen at {host}, port {port}: {error.strerror or error}.", "Choose another --port or --host."
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}.", "Choose another --port or --host."
         ) from error

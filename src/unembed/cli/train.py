@@ -18,9 +18,9 @@ def train(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of the recipe's training.output.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the state of a stopped run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run from its saved state.")] = False,
     max_minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop after so many minutes; the state is saved.")
+        float | None, typer.Option(min=0.0, help="Stop after this many minutes; the state is saved.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the recipe's.")] = None,
     device: Annotated[
@@ -49,7 +49,7 @@ def train(
             "training": recipe.training.model_copy(update=training),
         }
     )
-    # Of several processes, the first one speaks.
+    # With several processes, only the first one prints.
     silent = os.environ.get("RANK", "0") != "0"
     with make_training_progress(disable=silent) as progress:
         task = progress.add_task("Reading the store", total=None, figures="")
@@ -77,9 +77,9 @@ def train(
 
 _REASONS = {
     "finished": "all steps done",
-    "time": "time is up (go on with --resume)",
-    "interrupted": "interrupted (go on with --resume)",
-    "patience": "no better for long enough",
+    "time": "time is up (continue with --resume)",
+    "interrupted": "interrupted (continue with --resume)",
+    "patience": "stopped early: no longer improving",
 }
 
 

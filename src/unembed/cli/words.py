@@ -18,11 +18,11 @@ def words(
         typer.Option(help="Only vectors that give this word away. If given several times: any of these words."),
     ] = None,
     count: Annotated[
-        bool, typer.Option("--count", help="How many vectors give each word away, instead of the vectors themselves.")
+        bool, typer.Option("--count", help="Count how many vectors give each word away, instead of listing vectors.")
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
-        int, typer.Option(min=1, help="How many words are looked for, the most frequent ones. More take longer.")
+        int, typer.Option(min=1, help="Look for this many words, the most frequent ones. More words take longer.")
     ] = 5120,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors, the first ones.")] = None,
     column: SourceColumn = None,

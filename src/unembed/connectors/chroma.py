@@ -27,7 +27,7 @@ class _Collection:
     name: str
     rows: int
     segments: list[str]
-    """The folders, beside the database, that hold its vectors."""
+    """The folders next to the database that hold its vectors."""
     settings: dict[str, Any]
     metadata: dict[str, Any]
 
@@ -54,7 +54,7 @@ def read_chroma(location: str, part: str | None, column: str | None, batch_rows:
 
 
 def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection:
-    """Copy what a collection needs, all of one moment, and describe it."""
+    """Copy what a collection needs, in a consistent state, and describe it."""
     for _ in range(_TRIES):
         before = fingerprint([folder])
         try:
@@ -83,7 +83,7 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
             continue
         if fingerprint([folder]) == before:
             return collection
-    raise VectorError(f"{where} changes while it is read.", "Stop what writes to it, or give a copy, and run again.")
+    raise VectorError(f"{where} changed while it was read.", "Stop what writes to it, or give a copy, and run again.")
 
 
 def _describe(database: Path, part: str | None, where: str) -> _Collection:

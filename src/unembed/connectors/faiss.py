@@ -48,7 +48,7 @@ def _read(index: Any, name: str, batch_rows: int) -> Iterator[VectorBatch]:
                 yield VectorBatch(shown.tolist(), vectors[start : start + batch_rows])
     except RuntimeError as error:
         raise VectorError(
-            f"{name} does not give its vectors back: {type(inner).__name__} has no reconstruction.",
+            f"{name} cannot give its vectors back: {type(inner).__name__} does not support reconstruction.",
             "Give the index before it was compressed, or the vectors it was made from.",
         ) from error
 

@@ -16,7 +16,7 @@ def read_vectors(source: str | Path, *, column: str | None = None, batch_rows: i
     """Open a file of vectors, which are read batch by batch, whatever the file's size.
 
     What can be known at once (a missing file, an unknown format, a column that is not there) is raised at once; what
-    only reading can tell (a bad line) is raised while reading.
+    shows only while reading (a bad line) is raised then.
 
     Args:
         source: ``.npy``, ``.npz``, ``.parquet``; ``.csv``, ``.tsv``, ``.jsonl``, each also with ``.gz``.
@@ -41,7 +41,7 @@ def read_vectors(source: str | Path, *, column: str | None = None, batch_rows: i
 
 
 def is_vector_file(name: str | Path) -> bool:
-    """Whether a name ends as that of a file of vectors, be there such a file or not."""
+    """Whether a name has the ending of a file of vectors; the file need not exist."""
     return extension(Path(name)) in _READERS
 
 

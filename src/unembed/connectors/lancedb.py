@@ -52,13 +52,13 @@ def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> 
         yield from read_arrow(batches, column, text, where, identifier)
     except (RuntimeError, OSError) as error:
         raise VectorError(
-            f"{where} cannot be read on: {first_line(error)}.",
-            "Was the version being read removed meanwhile? Run again.",
+            f"{where} can no longer be read: {first_line(error)}.",
+            "The version that was being read may have been removed. Run again.",
         ) from error
 
 
 def _encoder(metadata: dict[bytes, bytes], column: str) -> str | None:
-    """Return the name of the model that LanceDB's own registry put beside a column."""
+    """Return the name of the model that LanceDB's own registry stored for a column."""
     try:
         functions = json.loads(metadata.get(b"embedding_functions", b"[]"))
     except ValueError:

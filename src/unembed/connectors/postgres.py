@@ -73,7 +73,9 @@ def read_postgres(location: str, part: str | None, column: str | None, batch_row
             "Check the address, the user and the password (PGPASSWORD).",
         ) from error
     except psycopg.Error as error:
-        raise VectorError(f"{where} cannot be read: {first_line(error)}.", "May this user read it?") from error
+        raise VectorError(
+            f"{where} cannot be read: {first_line(error)}.", "Check that this user may read it."
+        ) from error
     query = sql.SQL("SELECT {}, {}::real[], {} FROM {}").format(
         sql.SQL("row_number() OVER ()") if key is None else sql.Identifier(key),
         sql.Identifier(table.vectors),
@@ -95,7 +97,7 @@ def _rows(connection: Any, query: Any, batch_rows: int, where: str) -> Iterator[
                 yield (key if isinstance(key, int) else str(key)), vector, text
     except psycopg.Error as error:
         raise VectorError(
-            f"{where} cannot be read on: {first_line(error)}.", "Check the connection, and run again."
+            f"{where} can no longer be read: {first_line(error)}.", "Check the connection, and run again."
         ) from error
 
 
@@ -118,7 +120,7 @@ def _find(columns: list[tuple[str, str, str, str]], part: str | None, column: st
             raise VectorError(f"{where} has no table '{part}'.", f"After #, {did_you_mean(part, existing)}")
         raise VectorError(
             f"{where} has {'several' if fitting else 'no'} tables with vectors{f' named {part!r}' if part else ''}.",
-            f"Say which: ...#TABLE.COLUMN. There are: {', '.join(existing) or 'none'}.",
+            f"Name one: ...#TABLE.COLUMN. There are: {', '.join(existing) or 'none'}.",
         )
     table = fitting[0]
     wanted = words[-1] if words and words[-1] != table[1] else column

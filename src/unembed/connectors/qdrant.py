@@ -1,7 +1,7 @@
 """Vectors of a Qdrant collection: of a server, or of the folder that the Python client keeps without one.
 
 The client takes a lock in such a folder and unpickles what lies there. So the folder is read here, without it: SQLite
-is opened as a file that nobody changes, and of a pickle only the plain values are taken.
+is opened as an immutable file, and only plain values are taken from a pickle.
 """
 
 import io
@@ -77,7 +77,7 @@ def _read_meta(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _open(database: Path) -> sqlite3.Connection:
-    # Immutable: no lock is taken, and no file appears beside it. A journal would hold a part that this leaves out.
+    # Immutable: no lock is taken, and no file is created. A journal would hold rows that are not read this way.
     if any(database.with_name(f"{database.name}{suffix}").exists() for suffix in ("-journal", "-wal")):
         raise VectorError(f"{database} is being written.", "Stop what writes to it, and run again.")
     return sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
@@ -89,11 +89,11 @@ def _points(connection: sqlite3.Connection, vector: str | None, where: str) -> I
             try:
                 state = _PlainUnpickler(io.BytesIO(blob)).load().__dict__
                 yield _row(state["id"], state.get("vector"), state.get("payload"), vector)
-            # What the bytes of a damaged or forged pickle can lead to.
+            # Errors that a damaged or forged pickle can raise.
             except (pickle.UnpicklingError, LookupError, AttributeError, TypeError, ValueError, *_TOO_MUCH) as error:
                 raise VectorError(
-                    f"{where}, point {show_id(key)} holds what no version of Qdrant wrote: {first_line(error)}.",
-                    "It is not read, for your safety.",
+                    f"{where}, point {show_id(key)} holds data that Qdrant does not write: {first_line(error)}.",
+                    "For your safety, it is not read. If the folder is damaged, restore it from a backup.",
                 ) from error
     except sqlite3.Error as error:
         raise VectorError(f"{where} cannot be read: {first_line(error)}.", DAMAGED) from error
@@ -137,7 +137,7 @@ def _read_server(location: str, part: str | None, column: str | None, batch_rows
     storage = StorageInfo(
         "Qdrant collection (server)",
         precision=settings.get("datatype") or "float32",
-        # The originals are kept beside the quantised ones, and those are what the server gives.
+        # The server keeps the originals next to the quantised vectors, and returns the originals.
         quantised=f"for searching only ({_first_key(quantised)})" if quantised else None,
         distance=settings.get("distance"),
     )
@@ -181,7 +181,8 @@ def _ask(where: str, question: Any, *arguments: Any, **options: Any) -> Any:
     except UnexpectedResponse as error:
         if error.status_code in (401, 403):
             raise VectorError(
-                f"{where} refuses these credentials ({error.status_code}).", f"Set {_KEY} to a key that may read."
+                f"{where} refuses these credentials ({error.status_code}).",
+                f"Set {_KEY} to a key that may read the collection.",
             ) from error
         raise VectorError(f"{where} answers: {first_line(error)}", "Check the address.") from error
     except (ResponseHandlingException, ApiException) as error:

@@ -94,7 +94,7 @@ class VectorSource:
 
 
 def show_id(identifier: Id) -> str:
-    """Return an id as it may be printed: whoever wrote it must not control the reader's terminal."""
+    """Return an id that is safe to print: its author must not control the reader's terminal."""
     return printable(str(identifier))
 
 
@@ -179,7 +179,7 @@ def unchanged(paths: Sequence[Path], name: str, records: Iterator[VectorBatch]) 
 
 
 def fingerprint(paths: Sequence[Path]) -> list[tuple[str, int, int]]:
-    """Return names, sizes and times of change of files, and of all that lies in folders."""
+    """Return names, sizes and modification times of files, and of everything in folders."""
     facts = []
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):

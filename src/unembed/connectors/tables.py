@@ -38,7 +38,8 @@ def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
                 yield rows.line_num, row
         except csv.Error as error:
             raise VectorError(
-                f"{path}, line {rows.line_num} is not CSV: {error}.", "A .jsonl file has no such trouble."
+                f"{path}, line {rows.line_num} is not CSV: {error}.",
+                "Fix this line, or use a .jsonl file, which needs no quotes around commas.",
             ) from error
 
     return _read_table(numbered(), path, column, batch_rows)

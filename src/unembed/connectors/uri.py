@@ -40,7 +40,7 @@ _SETTING = re.compile(
 
 
 def is_vector_uri(name: str) -> bool:
-    """Whether a name is meant as the address of vectors, be there such a source or not."""
+    """Whether a name is meant as the address of vectors; the source need not exist."""
     return _split(name) is not None or bool(_ADDRESS.fullmatch(name))
 
 
@@ -101,7 +101,7 @@ def _opener(scheme: str) -> Opener:
         return opener
     opener = load_plugin(CONNECTORS, scheme)
     if not callable(opener):
-        raise VectorError(f"The plugin '{scheme}' is no connector.", "Update or uninstall its package.")
+        raise VectorError(f"The plugin '{scheme}' is not a connector.", "Update or uninstall its package.")
     return opener
 
 

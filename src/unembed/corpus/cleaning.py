@@ -31,21 +31,21 @@ _PUNCTUATION = " .,;:!?…\"'“”‘’«»()[]{}-–—"
 def clean(text: str) -> str:
     """Return the text in Unicode NFC, without invisible characters, on one line with single spaces.
 
-    Control, zero-width and other unprintable characters go, as the tokenizers of the BERT family drop them too: what
-    the encoder never saw, no vector can give back. All white space, line breaks included, becomes a single space.
+    Control, zero-width and other unprintable characters are removed. The tokenizers of the BERT family drop them too,
+    so no vector could give them back. All white space, line breaks included, becomes a single space.
     """
     if not text.isprintable():
         text = "".join(character for character in text if character.isprintable() or character.isspace())
-    # After the removal, since an accent may now stand beside its letter.
+    # After the removal, since an accent may now follow its letter.
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def split_sentences(text: str) -> list[str]:
     """Split a clean text into its sentences, by rule.
 
-    A sentence ends at ``.``, ``!``, ``?`` or ``…`` (with the quotes and brackets that close after it) before white
-    space, or at ``。``, ``！``, ``？`` anywhere; not where a small letter goes on, and not after an abbreviation, an
-    initial, or the number of a list item. Nothing but the white space between sentences is lost.
+    A sentence ends at ``.``, ``!``, ``?`` or ``…`` before white space, together with the quotes and brackets that close
+    after it, or at ``。``, ``！``, ``？`` anywhere. It does not end before a small letter, nor after an abbreviation,
+    an initial, or the number of a list item. Only the white space between sentences is lost.
     """
     sentences = []
     start = 0
@@ -73,7 +73,7 @@ def cut_fragment(text: str, position: float) -> str:
 
 
 def find_question(text: str, position: float) -> str | None:
-    """Return a question that a clean text asks, or None; of every second one, only the words before its mark.
+    """Return a question that a clean text asks, or None. Every second question loses its question mark.
 
     The position, a number in [0, 1), decides which question, and whether the mark stays.
     """

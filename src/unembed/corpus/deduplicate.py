@@ -4,7 +4,7 @@ from hashlib import blake2b
 
 
 def fingerprint(text: str, *, key: bytes = b"") -> int:
-    """Return 64 bits that stand for a text, the same on every machine and for every spelling in capitals."""
+    """Return a 64-bit fingerprint of a text: the same on every machine, and whatever the case of its letters."""
     folded = text.casefold().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(folded, key=key, digest_size=8).digest(), "big")
 

@@ -29,7 +29,7 @@ def choose_field(names: Collection[str], field: str | None, where: str) -> str:
     guess = f": {did_you_mean(wanted, shown)}" if field and shown else "."
     raise CorpusError(
         f"{where} has no field '{wanted}'. Its fields: {', '.join(shown) or 'none'}.",
-        f"Choose with `field`{guess} In a .csv or .tsv without a header, a column goes by its "
+        f"Choose with `field`{guess} In a .csv or .tsv without a header, name a column by its "
         "number, counted from 0: `field=1`",
     )
 

@@ -9,7 +9,7 @@ from unembed.errors import CorpusError, require_extra
 PREFIX = "hf:"
 
 _C4 = "allenai/c4"
-# The old pages of C4 and mC4 hold loading scripts only; the data of both lies in one dataset, a config per language.
+# The old pages of C4 and mC4 hold loading scripts only. The data of both is in one dataset, with a config per language.
 _MC4 = ("mc4", "allenai/mc4")
 _MOVED = dict.fromkeys(("c4", *_MC4), _C4)
 
@@ -33,12 +33,12 @@ def read_hub(address: str, field: str | None) -> Iterator[str]:
         rows = datasets.load_dataset(name, config, split="train", streaming=True)
     except DatasetNotFoundError as error:
         raise CorpusError(
-            f"There is no open dataset '{name}' on the Hugging Face hub.",
+            f"There is no public dataset '{name}' on the Hugging Face hub.",
             "Look for it on https://huggingface.co/datasets; if it is gated or private, first run: hf auth login",
         ) from error
     except (ValueError, RuntimeError) as error:
         raise CorpusError(
-            f"The dataset '{name}' does not open{f' with the config {config!r}' if config else ''}: {_reason(error)}",
+            f"Cannot open the dataset '{name}'{f' with the config {config!r}' if config else ''}: {_reason(error)}",
             f"A config goes after a colon ({PREFIX}{_C4}:fr). A dataset that needs code of its own cannot be read.",
         ) from error
     # The network libraries below (huggingface_hub, fsspec, httpx) have errors of their own, without a common base.

@@ -26,7 +26,7 @@ _REMEDIES = {
 
 @dataclasses.dataclass
 class _Tally:
-    """The counts while they grow, and what has been seen; all sources share one."""
+    """The counts so far, and the texts seen so far; all sources share one tally."""
 
     on_progress: Callable[[int, int], None]
     read: int = 0
@@ -59,12 +59,12 @@ def prepare(
         mode: ``passage`` keeps each text whole; ``sentence`` cuts it at sentence ends and line breaks.
         min_characters: shorter texts are dropped.
         max_characters: longer texts are dropped.
-        fragment_share: share of the kept texts of which only a few words in a row are written, at random: queries and
-            titles are that short, and a corpus of whole sentences teaches nothing of them.
-        question_share: share of the kept texts that ask something of which only one question is written, every second
-            without its mark, as queries are.
-        validation_share: share of the texts that validate; a text's side depends on itself and the seed only.
-        limit: stop after so many kept texts.
+        fragment_share: share of the kept texts that is shortened to a few words in a row, at random. Queries and titles
+            are that short, and a corpus of whole sentences has none of them.
+        question_share: of the kept texts that contain a question, the share that is shortened to that question. Every
+            second one loses its question mark, as in queries.
+        validation_share: share of the texts that validate; a text's side depends only on the text and the seed.
+        limit: stop after keeping this many texts.
         seed: decides the split and the order of the mix.
         field: the field or column that holds the text.
         on_progress: called every now and then with the number of texts read and kept so far.
@@ -119,7 +119,7 @@ def _check_places(sources: Sequence[Source], folder: Path) -> None:
 
 
 def _keep(texts: Iterable[str], options: CorpusOptions, tally: _Tally) -> Iterator[str]:
-    """Yield the texts worth keeping, cleaned; count the others by the reason why not."""
+    """Yield the texts that are kept, cleaned; count the others by reason."""
     for text in texts:
         tally.read += 1
         if tally.read % _PROGRESS_EVERY == 0:
@@ -140,7 +140,7 @@ def _pieces(text: str, mode: str) -> list[str]:
 
 
 def _cut(text: str, options: CorpusOptions) -> str:
-    """Return a question or a fragment of the text if the text itself says so, and otherwise the text."""
+    """Return a question of the text, a fragment of it, or the whole text; the text and the seed decide."""
     # Other keys than the split's: texts that validate are cut as often as the others.
     chance = position(text, seed=f"{options.seed} question")
     if chance < options.question_share and (question := find_question(text, chance / options.question_share)):
@@ -173,7 +173,7 @@ def _write(texts: Iterable[tuple[str, bool]], folder: Path) -> tuple[int, int]:
                 train += not validates
         if not train:
             raise CorpusError(
-                f"All {validation} texts fall to validation: nothing left to train on.",
+                f"All {validation} texts went to validation: nothing is left to train on.",
                 "Lower `validation_share`, or give more text.",
             )
     return train, validation
@@ -181,7 +181,7 @@ def _write(texts: Iterable[tuple[str, bool]], folder: Path) -> tuple[int, int]:
 
 def _nothing_left(tally: _Tally) -> CorpusError:
     if not tally.read:
-        return CorpusError("The inputs hold no text: nothing left.", "Check that they are not empty.")
+        return CorpusError("The inputs hold no text: nothing is left.", "Check that they are not empty.")
     # Never "duplicate": the first of its kind is kept.
     reason = max(_REMEDIES, key=lambda name: tally.dropped[name])
-    return CorpusError(f"Of {tally.read:,} texts read there is nothing left.", _REMEDIES[reason])
+    return CorpusError(f"{tally.read:,} texts were read, and nothing is left of them.", _REMEDIES[reason])

@@ -19,7 +19,7 @@ def read_texts(source: str | Path, *, field: str | None = None) -> Iterator[str]
     """Return the texts of a source as an iterator that holds no more than one batch of them in memory.
 
     What can be known at once (a missing file, an unknown format, a dataset that cannot be reached) is raised at once;
-    what only reading can tell (a bad line) is raised while reading.
+    what shows only while reading (a bad line) is raised then.
 
     Args:
         source: ``.txt`` (one text a line), ``.jsonl``, ``.csv``, ``.tsv``, each also with ``.gz``; ``.parquet``; a
@@ -47,7 +47,7 @@ def read_texts(source: str | Path, *, field: str | None = None) -> Iterator[str]
     except OSError as error:
         raise from_os_error(error, f"reading {path}") from error
     if extension(path) not in _READERS:
-        raise CorpusError(f"Cannot tell the format of {path.name}.", _supported())
+        raise CorpusError(f"The format of {path.name} is not known.", _supported())
     return _READERS[extension(path)](path, field)
 
 
@@ -147,7 +147,7 @@ _READERS |= {f"{ending}.gz": reader for ending, reader in _READERS.items() if en
 
 _REMEDY_FOR_CSV = (
     "Every row needs as many columns as the first; in a .csv, put quotes around a text with commas and double the "
-    "quotes inside it. A .jsonl file has no such trouble."
+    "quotes inside it. Or use a .jsonl file."
 )
 
 

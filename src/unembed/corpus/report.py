@@ -1,4 +1,4 @@
-"""What a corpus was asked to be and what it became. Knows nothing of how it is made."""
+"""The options of a corpus, and the report on what it became. Knows nothing of how it is made."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -40,10 +40,12 @@ class CorpusOptions:
             )
         for option, share in (("fragment_share", self.fragment_share), ("question_share", self.question_share)):
             if not 0 <= share <= 1:
-                raise ConfigError(f"{share:g} is no share of the texts.", f"Choose 0 <= `{option}` <= 1, such as 0.2.")
+                raise ConfigError(
+                    f"{share:g} is not a share of the texts.", f"Choose 0 <= `{option}` <= 1, such as 0.2."
+                )
         if not 0 <= self.validation_share < 1:
             raise ConfigError(
-                f"{self.validation_share:g} is no share of the texts that leaves others to train on.",
+                f"{self.validation_share:g} is not a share of the texts that leaves others to train on.",
                 "Choose 0 <= `validation_share` < 1, such as 0.01.",
             )
         if self.limit is not None and self.limit < 1:

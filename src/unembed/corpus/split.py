@@ -1,7 +1,7 @@
 """Which texts train and which validate. Knows nothing of files.
 
-A text's side depends on itself and the seed only, neither on its order nor on its company: a text that once validated
-never trains, whatever is added to the corpus.
+A text's side depends only on the text and the seed, not on its position or on the other texts. A text that once
+validated never trains, whatever is added to the corpus.
 """
 
 from collections.abc import Iterable, Iterator

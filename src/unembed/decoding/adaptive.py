@@ -23,7 +23,7 @@ def adaptive(canvases: Canvases) -> Iterator[Step]:
         if not len(canvases):
             return
         guess = canvases.guess(canvases.masked, with_entropy=True)
-        # What would be said twice waits: the next pass knows that it was said.
+        # A token that would appear twice waits: the next pass sees the first one.
         entropy = torch.where(repeated(guess), guess.entropy + _LAST, guess.entropy)
         entropy, order = entropy.sort(dim=1, stable=True)
         joint = torch.where(entropy.isfinite(), entropy, 0.0).cumsum(1) - entropy

@@ -14,7 +14,7 @@ from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
-# Logits of so many positions exist at once: 30,522 tokens take 16 MB. More would not be faster.
+# Logits are computed for this many positions at a time: 30,522 tokens take 16 MB. More would not be faster.
 _POSITIONS_AT_ONCE = 128
 _SMALLEST = 1e-9
 
@@ -41,7 +41,7 @@ class Canvases:
 
         Args:
             engine: the denoiser.
-            noise: the schedule that it was trained with; it dates a canvas for models with time conditioning.
+            noise: the schedule that it was trained with; it gives the time to models with time conditioning.
             embeddings: (B, d), on the engine's device.
             length: T.
             options: of the strategy.
@@ -114,7 +114,7 @@ class Canvases:
         return changed
 
     def emit(self, changed: Tensor, final: Tensor | bool) -> Step:
-        """Tell what the pass did, and let the finished rows go."""
+        """Return what the pass did, and drop the finished rows."""
         done = final if isinstance(final, Tensor) else torch.full((len(self),), final, device=self.canvas.device)
         certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
         step = Step(

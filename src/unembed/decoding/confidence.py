@@ -17,7 +17,7 @@ def confidence(canvases: Canvases) -> Iterator[Step]:
         # As many as bring the row to its share: the counts add up to the length whatever ``steps`` is.
         count = length * (number + 1) // passes - length * number // passes
         guess = canvases.guess(canvases.masked)
-        # What would be said twice comes after all else: the next pass knows that it was said.
+        # A token that would appear twice comes last: the next pass sees the first one.
         order = torch.where(repeated(guess), guess.confidence - 1.0, guess.confidence)
         where = torch.zeros_like(canvases.masked).scatter_(1, order.topk(count).indices, True)
         yield canvases.emit(canvases.reveal(where, guess), final=number + 1 == passes)

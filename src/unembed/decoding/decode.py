@@ -1,4 +1,4 @@
-"""The one generator behind which all strategies stand."""
+"""The one generator that all strategies share."""
 
 from collections.abc import Iterator
 

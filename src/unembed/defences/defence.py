@@ -57,7 +57,7 @@ DEFENCES: dict[Kind, Description] = {
     ),
     "int8": Description(
         "Integers",
-        "Each number is rounded to an integer of so many bits; 8 is what databases offer.",
+        "Each number is rounded to an integer of this many bits; 8 is what databases offer.",
         8.0,
         2.0,
         "bits",
@@ -65,7 +65,7 @@ DEFENCES: dict[Kind, Description] = {
     ),
     "binary": Description(
         "Signs only",
-        "Of a share of the numbers only the sign is kept; of all of them, as in a binary index, at full strength.",
+        "Only the sign is kept of a share of the numbers; at full strength of all, as in a binary index.",
         0.0,
         1.0,
         "of the numbers",

@@ -26,14 +26,14 @@ def add_noise(vectors: np.ndarray, ratio: float, seed: int) -> np.ndarray:
 
 
 def round_to_bits(vectors: np.ndarray, bits: float, _seed: int) -> np.ndarray:
-    """Round to integers of so many bits, the largest of which (127 for 8) stands for the vector's largest number."""
+    """Round to integers of this many bits; the largest (127 for 8 bits) stands for the vector's largest number."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     step = largest / (2 ** (round(bits) - 1) - 1)
     return np.asarray(np.round(vectors / np.where(step > 0, step, 1.0)) * step)
 
 
 def keep_signs(vectors: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Put the vector's mean magnitude in place of each of a share of the numbers, and keep their signs."""
+    """Replace a share of the numbers by the vector's mean magnitude with their signs."""
     dimension = vectors.shape[1]
     chosen = np.random.default_rng(seed).permutation(dimension)[: round(share * dimension)]
     magnitude = np.abs(vectors).mean(axis=1, keepdims=True)
@@ -51,7 +51,7 @@ def truncate(vectors: np.ndarray, share: float, _seed: int) -> np.ndarray:
 def rotate(vectors: np.ndarray, degrees: float, seed: int) -> np.ndarray:
     """Turn all vectors by an angle: lengths and distances stay.
 
-    In a random basis, every pair of directions is turned in its plane; an odd one out stays where it is.
+    In a random basis, every pair of directions is turned in its plane; if their number is odd, one stays as it is.
     """
     dimension = vectors.shape[1]
     basis = _random_basis(dimension, seed)

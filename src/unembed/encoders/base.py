@@ -15,7 +15,7 @@ Precision = Literal["float32", "bfloat16"]
 
 
 class EncoderDescription(BaseModel):
-    """All that decides which vector a text gets; recorded beside the vectors and in the checkpoint."""
+    """All that decides which vector a text gets; recorded with the vectors and in the checkpoint."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class Encoder(Protocol):
 
 
 class SubstitutingEncoder(Encoder, Protocol):
-    """An encoder whose gradient tells which tokens would bring a text nearer to a vector.
+    """An encoder whose gradient shows which tokens would bring a text nearer to a vector.
 
     It says so itself, by ``supports_substitutions``; ask with :func:`can_substitute`.
     """
@@ -74,7 +74,7 @@ class SubstitutingEncoder(Encoder, Protocol):
 
         Returns:
             For each sentence the ``top`` tokens at each of its positions and their gains, both (T, top), best first;
-            None where the sentence's own tokens cannot be told from the prompt's.
+            None where the sentence's own tokens cannot be separated from the prompt's.
         """
         ...
 

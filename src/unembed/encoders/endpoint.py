@@ -4,7 +4,8 @@ The address names the model after a ``#``: ``https://api.openai.com/v1#text-embe
 environment: ``UNEMBED_API_KEY``, or for api.openai.com ``OPENAI_API_KEY``, which is sent nowhere else.
 ``UNEMBED_REQUESTS_PER_MINUTE`` keeps the client below a limit; without it, it slows down when the server says so.
 
-Texts and key go to this address only. A redirect is not followed: it would send both to a host that nobody named.
+Texts and key go to this address only. Redirects are not followed: they would send both to a host that the user did not
+name.
 """
 
 import os
@@ -33,13 +34,14 @@ _LONGEST_SHOWN = 500
 class EndpointEncoder:
     """An :class:`~unembed.encoders.Encoder` behind HTTP. One connection serves all requests of a thread."""
 
-    tokenizer = None  # nobody knows it: choose one for the canvas
+    tokenizer = None  # not known: choose one for the canvas
 
     def __init__(self, address: str, *, prompt: str | None = None, truncate_dim: int | None = None) -> None:
         base, _, self._model = address.partition("#")
         if not self._model or not urlsplit(base).hostname:
             raise ConfigError(
-                f"'{address}' names no model.", "Write the model after a #, as in https://api.openai.com/v1#model."
+                f"'{address}' does not name a model.",
+                "Write the model after a #, as in https://api.openai.com/v1#model.",
             )
         if urlsplit(base).username is not None:
             raise ConfigError("The address holds a user name or a password.", "Give a key as UNEMBED_API_KEY instead.")
@@ -66,7 +68,7 @@ class EndpointEncoder:
 
     @property
     def description(self) -> EncoderDescription:
-        """Name, dimension, prompt and normalisation; an endpoint tells neither revision nor pooling."""
+        """Name, dimension, prompt and normalisation. Revision and pooling of an endpoint are not known."""
         return self._description
 
     def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
@@ -91,13 +93,15 @@ class EndpointEncoder:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            raise EncoderError(f"{self._url} gave no embeddings.", "Is it an OpenAI-compatible endpoint?") from error
+            raise EncoderError(
+                f"{self._url} gave no embeddings.", "Check that it is an OpenAI-compatible endpoint."
+            ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise EncoderError(f"{self._url} gave {len(vectors)} vectors for {len(texts)} texts.", "Ask its operator.")
         return vectors
 
     def _post(self, question: dict[str, Any]) -> Any:
-        """Send a request; try again, later each time, while the server or the network says that this may help."""
+        """Send a request. Try again after growing delays, as long as the error is one that may go away."""
         reason = ""
         for attempt in range(_ATTEMPTS):
             self._wait_for_turn()
@@ -116,7 +120,7 @@ class EndpointEncoder:
                 time.sleep(min(requested_pause or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
         raise EncoderError(
             f"{self._url} did not answer in {_ATTEMPTS} attempts: {reason}.",
-            "Check the address and the connection. What was finished is kept: run the same command again to go on.",
+            "Check the address and the connection. What was finished is kept: run the same command again to continue.",
         )
 
     def _wait_for_turn(self) -> None:
@@ -138,7 +142,10 @@ def _authorisation(base: str) -> dict[str, str]:
     if not (key.isascii() and key.isprintable()):  # httpx would refuse it too, and quote it
         raise ConfigError(f"{variable} has characters that no key has.", "Set it again, to the key alone.")
     if address.scheme != "https" and address.hostname not in _LOOPBACK:
-        raise ConfigError(f"The key would go over the network to {base} in the clear.", "Use https, or unset the key.")
+        raise ConfigError(
+            f"{base} is plain http. A key is never sent over plain http, except to localhost.",
+            "Use https, or unset the key.",
+        )
     return {"Authorization": f"Bearer {key}"}
 
 

@@ -99,7 +99,7 @@ def _named(name: str, tensor: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _configuration(header: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON files beside the weights, by name."""
+    """Return the JSON files that go with the weights, by name."""
     shape, facts = header["arch"], header["meta"]
     modules = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
     return {

@@ -45,7 +45,7 @@ def build_jina(
 
 
 def _merge_adapter(model: Any, path: str, adapter: str, source: dict[str, Any]) -> None:
-    """Add an adapter, which lies in a subfolder of its name, to the weights for good."""
+    """Add an adapter, which is in a subfolder of its name, to the weights permanently."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     if (Path(path) / adapter).is_dir():

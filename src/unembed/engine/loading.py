@@ -14,7 +14,9 @@ ENGINES: tuple[str, ...] = get_args(EngineName)
 def load_engine(name: EngineName, folder: Path, model: ConditionalMDLM) -> Engine:
     """Return what runs a model that was loaded from ``folder``: the model itself, or graphs that lie there."""
     if name not in ENGINES:
-        raise ConfigError(f"There is no engine '{name}': {did_you_mean(name, ENGINES)}", "torch runs everywhere.")
+        raise ConfigError(
+            f"There is no engine '{name}': {did_you_mean(name, ENGINES)}", "Choose torch, which runs everywhere."
+        )
     if name == "torch":
         return model.lay_out_for_decoding()
     from unembed.engine.onnx import OnnxEngine

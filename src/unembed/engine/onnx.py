@@ -1,6 +1,6 @@
 """Runs the passes of the denoiser in ONNX Runtime, and exports the graphs for it. Knows nothing of decoding.
 
-Three graphs lie beside the weights: ``hidden.onnx``, a pass over canvases; ``logits.onnx``, its products with the
+Three graphs are stored with the weights: ``hidden.onnx``, a pass over canvases; ``logits.onnx``, its products with the
 token embeddings; and ``choice.onnx``, which makes of these the likeliest tokens. What is read off a vector once
 (modulation, prior, length) stays in torch, unrounded: it costs less than one pass.
 """

@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 def random_tokens(lengths: Sequence[int], vocabulary: CanvasVocabulary, seed: int) -> list[list[int]]:
-    """Draw texts of given lengths, every token that a text may have as likely as any other."""
+    """Draw texts of given lengths, uniformly over the tokens that a text may have."""
     allowed = np.setdiff1d(np.arange(vocabulary.size), vocabulary.special)
     random = np.random.default_rng(seed)
     return [random.choice(allowed, length).tolist() for length in lengths]
@@ -28,8 +28,7 @@ def random_tokens(lengths: Sequence[int], vocabulary: CanvasVocabulary, seed: in
 class Unconditional:
     """An :class:`~unembed.engine.Engine` that never sees the vector when it chooses tokens.
 
-    How long the text is, is still read off the vector: what the row of a table then lacks is what the vector says
-    about the words.
+    The length is still read from the vector, so this baseline lacks only what the vector says about the words.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -77,7 +76,7 @@ def check_store(store: Store, info: CheckpointInfo) -> None:
 def nearest_neighbours(vectors: np.ndarray, store: Store, on_rows: Callable[[int], None]) -> list[list[int]]:
     """Return the tokens of the store's text that is nearest to each vector by cosine.
 
-    ``on_rows`` is told how many rows were read.
+    ``on_rows`` is called with how many rows were read.
     """
     targets = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     best = np.full(len(vectors), -np.inf, dtype=np.float32)

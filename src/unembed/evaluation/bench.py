@@ -1,4 +1,4 @@
-"""One inverter before one set of texts; remembers what it has decoded. Knows options, not tables."""
+"""Runs one inverter on one set of texts, and remembers the results. Knows options, not tables."""
 
 from dataclasses import dataclass
 

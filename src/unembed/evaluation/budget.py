@@ -1,4 +1,4 @@
-"""What guided decoding reaches with how many encoder calls. Knows ways, not how they were found."""
+"""What guided decoding reaches with a given number of encoder calls. Decodes nothing itself."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def budget_rows(ways: Sequence[Sequence[Waypoint]], examiner: Examiner) -> list[
 
 
 def best_within(way: Sequence[Waypoint], budget: int) -> list[int]:
-    """Return the ids that a text had by then: the search's best so far, before it the best blind hypothesis."""
+    """Return the best ids so far: those of the search, or of the blind hypotheses before it."""
     searched = [point for point in way if 0 < point.encoder_calls <= budget]
     if searched:
         return searched[-1].ids

@@ -65,13 +65,13 @@ def draw_denoising(passes: Sequence[Pass], texts: Mapping[str, str], target: Pat
         for position in range(length)
     ]
     widest = max(4.0, *(sum(widths[position] + _GAP for position in span) for span in spans))
-    said = {label: textwrap.wrap(text, int(widest / 0.072)) or [""] for label, text in texts.items()}
-    head = 0.12 + 0.17 * sum(map(len, said.values()))
+    wrapped = {label: textwrap.wrap(text, int(widest / 0.072)) or [""] for label, text in texts.items()}
+    head = 0.12 + 0.17 * sum(map(len, wrapped.values()))
     block = 0.27 * len(canvases)
     width, height = _MARGIN + widest, head + (block + 0.12) * len(spans)
     figure = Figure(figsize=(width, height), facecolor=_PAPER)
     below = height - 0.06
-    for label, lines in said.items():
+    for label, lines in wrapped.items():
         for text, left, colour in ((label, 0.05, _QUIET), ("\n".join(lines), _MARGIN, _INK)):
             figure.text(
                 left / width,

@@ -89,7 +89,7 @@ def format_fact(fact: Fact) -> str:
 
 
 def with_seconds(table: Table, seconds: Mapping[str, Mapping[str, float]]) -> Table:
-    """Add what was left out of the report because it never comes out the same: wall times."""
+    """Add the wall times, which the report leaves out because they differ from run to run."""
     rows = [replace(row, facts=row.facts | dict(seconds[row.name])) for row in table.rows]
     return replace(
         table, note=f"{table.note} Seconds are wall time per text on this machine, decoding alone.", rows=rows

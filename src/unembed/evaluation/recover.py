@@ -15,7 +15,7 @@ BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Waypoint:
-    """A whole hypothesis on the way of a guided decoding."""
+    """A hypothesis without masks that a guided decoding had at some time."""
 
     encoder_calls: int
     """Texts embedded for it so far; 0 for a blind first hypothesis."""
@@ -60,7 +60,7 @@ def recover(
         encoder: for ``guided``; blind strategies never see it.
         lengths: of the texts, where the protocol makes them known.
         batch_size: hypotheses decoded together.
-        on_finished: told after each step how many more vectors are finished.
+        on_finished: called after each step with how many more vectors are finished.
     """
     guided, vocabulary = options.strategy == "guided", inverter.info.vocabulary
     ids: list[list[int]] = [[] for _ in vectors]

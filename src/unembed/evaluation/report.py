@@ -56,7 +56,7 @@ def evaluate(
         store: what the first inverter was trained on, for the nearest neighbours and the token frequencies.
         milestones: earlier states of the first inverter, in order.
         language_model: for perplexity.
-        on_progress: told what is being done, how many more texts are done, of how many.
+        on_progress: called with what is being done, how many more texts are done, and of how many.
     """
     first = subjects[0].inverter.info
     if store is not None:

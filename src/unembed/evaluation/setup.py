@@ -19,7 +19,7 @@ class EvaluationSettings:
     """What is measured, and on how much."""
 
     strategies: tuple[str, ...]
-    """The first one is broken down."""
+    """The breakdowns are of the first one."""
     protocols: tuple[Protocol, ...] = ("canvas",)
     limit: int = 300
     """Texts per file and protocol."""
@@ -92,7 +92,7 @@ class Setup:
         return DecodingConfig.model_validate(fixed | changes)
 
     def bench_for(self, subject: Subject, examiner: Examiner) -> Bench:
-        """Put an inverter before an examiner."""
+        """Combine an inverter with an examiner."""
         return Bench(
             subject,
             examiner,

@@ -33,7 +33,7 @@ class ReferenceTexts:
     available: int
     """Different texts that there are."""
     lost_share: float
-    """Share of the tokens of the texts looked at that no canvas can say."""
+    """Share of the considered texts' tokens that no canvas can hold."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -75,20 +75,20 @@ def choose_references(
             f"None of the {len(different)} different texts of {name} has {wanted} {canvas_length} tokens.",
             f"Give other texts, or choose `protocol={'natural' if protocol == 'canvas' else 'canvas'}`.",
         )
-    ids, said = zip(*kept, strict=True)
+    ids, written = zip(*kept, strict=True)
     lost, total = count_lost([different[index] for index in order[:looked_at]], tokenizer)
     share = lost / max(1, total)
-    return ReferenceTexts(protocol, canvas_length, list(said), list(ids), looked_at, len(different), share)
+    return ReferenceTexts(protocol, canvas_length, list(written), list(ids), looked_at, len(different), share)
 
 
 def _admit(
     texts: Sequence[str], tokenizer: Tokenizer, protocol: Protocol, canvas_length: int
 ) -> list[tuple[list[int], str] | None]:
     """Return the ids and the text of each input, None where the protocol leaves it out."""
-    # One token more than fits tells a text that was cut from one that was not.
+    # Allow one token more than fits: it shows whether a text had to be cut.
     room = canvas_length if protocol == "canvas" else canvas_length + 1
     admitted: list[tuple[list[int], str] | None] = [None] * len(texts)
-    for ids, said, row in zip(*fit_to_canvas(texts, tokenizer, room), strict=True):
+    for ids, text, row in zip(*fit_to_canvas(texts, tokenizer, room), strict=True):
         if (len(ids) == canvas_length) if protocol == "canvas" else (len(ids) <= canvas_length):
-            admitted[row] = (ids, said)
+            admitted[row] = (ids, text)
     return admitted

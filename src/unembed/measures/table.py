@@ -1,4 +1,4 @@
-"""The table of measures. A new measure is a function and an entry here; whoever shows measures reads this table.
+"""The table of measures. A new measure is a function and an entry here; all that shows measures reads this table.
 
 All of these compare a free-running inversion with its reference. Teacher-forced accuracy is measured elsewhere and
 called ``masked_accuracy``.
@@ -62,7 +62,7 @@ MEASURES = (
         "token_accuracy",
         "Token accuracy",
         "Words in their position",
-        "Share of the original's tokens that the recovered text has at the very same position.",
+        "Share of the original's tokens that the recovered text has at exactly the same position.",
         "ids",
         token_accuracy,
         everyday=True,
@@ -71,7 +71,7 @@ MEASURES = (
         "token_f1",
         "Token F1",
         "Words recovered",
-        "Token F1: how far the tokens of both texts are the same, in any order.",
+        "F1 of the tokens that the two texts share, in any order.",
         "ids",
         token_f1,
         everyday=True,
@@ -142,7 +142,7 @@ READABLE = Measure(
     readable,
     hit=True,
 )
-"""What the verdict of an audit goes by."""
+"""The measure that decides the verdict of an audit."""
 PERPLEXITY = Measure(
     "perplexity",
     "Perplexity",
@@ -168,15 +168,15 @@ def compare(recovered: Forms, references: Forms, measures: Sequence[Measure] = M
     Returns:
         By name: one value per text (n,), or the numbers that are summed up (n, k) for a measure with ``of_sums``.
     """
-    found = {}
+    values_by_name = {}
     for measure in measures:
         if measure.compares is None or measure.of_pair is None:
             continue
         ours, theirs = getattr(recovered, measure.compares), getattr(references, measure.compares)
         if ours is not None and theirs is not None:
             values = [measure.of_pair(*pair) for pair in zip(ours, theirs, strict=True)]
-            found[measure.name] = np.array(values, dtype=np.float64)
-    return found
+            values_by_name[measure.name] = np.array(values, dtype=np.float64)
+    return values_by_name
 
 
 def compare_one(recovered: Forms, reference: Forms) -> dict[str, float]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Surprise, in nats, of a token that cannot be: its probability is 0 in float32, and 0 times this is 0.
+# Surprise, in nats, of an impossible token: its probability is 0 in float32, and 0 times this is 0.
 IMPOSSIBLE = 1e4
 
 

@@ -17,9 +17,9 @@ from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import make_readout, scale_to_sphere
 
-# Of more rows than these, the product is as fast in either layout of the weights.
+# With more rows than this, the product is equally fast in both layouts of the weights.
 _FEW_ROWS = 2
-# The share of the surprise at a token's return that its logit loses, before training finds a better one.
+# Initial factor of a repeated token's surprise, which is subtracted from its logit; training adjusts it.
 _INITIAL_DAMPING = 0.5
 
 
@@ -51,7 +51,7 @@ class ConditionalMDLM(nn.Module):
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.prior_scale = nn.Parameter(torch.ones(()))
-        # A token is less likely once it stands on the canvas ("on a beach on a beach"), how much less depends on it.
+        # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
         if config.freeze_token_embeddings:
             self.denoiser.token_embedding.weight.requires_grad_(False)

@@ -1,4 +1,4 @@
-"""How attention tells positions apart, beside the position embeddings that each architecture has. Sees no tokens.
+"""How attention distinguishes positions, besides the position embeddings of each architecture. Sees no tokens.
 
 BERT's attention does not. MPNet's adds a bias to its scores, by the distance of query and key. ModernBERT's rotates
 queries and keys by their positions, and in most layers looks no further than a window.
@@ -39,14 +39,14 @@ NO_POSITIONS = AttentionPositions()
 
 
 class LearnedPositions(nn.Module):
-    """BERT's: attention itself knows nothing, the position embeddings are all."""
+    """BERT: attention itself does not know positions; the position embeddings are enough."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.layers = config.layers
 
     def forward(self, count: int) -> list[AttentionPositions]:
-        """Return what each layer knows of so many positions."""
+        """Return what each layer knows about this many positions."""
         return [NO_POSITIONS] * self.layers
 
 
@@ -63,7 +63,7 @@ class RelativePositions(nn.Module):
         self.buckets: Tensor
 
     def forward(self, count: int) -> list[AttentionPositions]:
-        """Return what each layer knows of so many positions."""
+        """Return what each layer knows about this many positions."""
         return [AttentionPositions(bias=self.bias(self.buckets[:count, :count]).permute(2, 0, 1))] * self.layers
 
     def _buckets(self, distances: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class RotaryPositions(nn.Module):
         self.window: Tensor | None
 
     def forward(self, count: int) -> list[AttentionPositions]:
-        """Return what each layer knows of so many positions."""
+        """Return what each layer knows about this many positions."""
         window = None if self.window is None else self.window[:, :count, :count]
         near = AttentionPositions(window, self.local_rotation[:, :count])
         everywhere = AttentionPositions(None, self.global_rotation[:, :count])

@@ -1,4 +1,4 @@
-"""The readout: which tokens a vector speaks of, without their order. Knows nothing of canvases or transformers.
+"""The readout: which tokens a vector suggests, without their order. Knows nothing of canvases or transformers.
 
 A closed-form ridge regression from the vector to the bag of tokens takes seconds and already names many of a text's
 words. The denoiser adds it to its logits as a prior, computed once per vector; it is also usable alone.
@@ -85,7 +85,7 @@ class Readout(nn.Module, ABC):
     def word_scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return the linear map from :meth:`features` to how much each of these words (n,) stands out.
 
-        That is its log-prior less half of its base rate, but for a function that keeps the order.
+        That is its log-prior minus half of its log base rate, up to a function that keeps the order.
 
         Returns:
             Weight (n, features) and bias (n,).

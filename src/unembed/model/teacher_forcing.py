@@ -12,7 +12,7 @@ MASK_RATES = (0.1, 0.5, 0.9)
 def masked_guesses(
     model: ConditionalMDLM, noise: NoiseSchedule, tokens: Tensor, condition: Condition, draws: Tensor, rate: float
 ) -> tuple[Tensor, Tensor]:
-    """Mask the share ``rate`` of each row of true tokens (B, T), where ``draws`` are least, and have it guessed.
+    """Mask the share ``rate`` of each row of true tokens (B, T), where ``draws`` are smallest; let the model guess.
 
     Returns:
         Which masked positions were guessed right, and which count ([PAD] does not), both (B, T).

@@ -30,8 +30,8 @@ def histogram(counts: Sequence[int], *, threshold: float, what: str) -> Markup:
     parts.append(f'<text class="tick last" x="{end}" y="{_HEIGHT - _BOTTOM + 16}">100%</text>')
     parts.append(f'<line x1="{_LEFT}" y1="{_HEIGHT - _BOTTOM}" x2="{end}" y2="{_HEIGHT - _BOTTOM}"/>')
     parts.append(f'<text class="axis" x="{_WIDTH / 2}" y="{_HEIGHT - 3}">{what}</text>')
-    told = ", ".join(f"{index / len(counts):.0%}: {count}" for index, count in enumerate(counts))
-    return _svg(_WIDTH, _HEIGHT, parts, f"Vectors by {what}: {told}", "histogram")
+    values = ", ".join(f"{index / len(counts):.0%}: {count}" for index, count in enumerate(counts))
+    return _svg(_WIDTH, _HEIGHT, parts, f"Vectors by {what}: {values}", "histogram")
 
 
 def bar(figure: Figure) -> Markup:

@@ -59,8 +59,8 @@ _OTHER_VALUES = 100
 _DESCRIPTION = """Reads the text back out of embedding vectors.
 
 Errors are `{message, remedy}`: 401 without the key, 408 for a body that does not arrive, 413 for a body that is too
-large, 421 for a host name that the server does not go by, 422 for a request that is wrong, 503 with `Retry-After` when
-too much is waiting, 504 when decoding takes too long."""
+large, 421 for a host name that is not allowed. 422 for a request that is wrong, 503 with `Retry-After` when too much is
+waiting, 504 when decoding takes too long."""
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "The API key is missing or wrong."},
     408: {"model": Problem, "description": "The body did not arrive in time."},

@@ -1,8 +1,8 @@
-"""The threads that work on what waits: what fits together is worked on together. Knows no HTTP.
+"""The worker threads. Jobs that fit together are computed together. Knows no HTTP.
 
-A job goes through twice. First its vector is made, which also tells how many tokens its text will have; canvases of one
-length are what a pass can compute together. Then it is decoded beside all that wait for the same model, options and
-length. Texts do not depend on how vectors are batched, so only the time changes.
+A job has two stages. First its vector is made, which also gives the number of tokens of its text: a pass can compute
+canvases of one length together. Then it is decoded together with all that wait for the same model, options and length.
+Texts do not depend on how vectors are batched, so only the time changes.
 
 Work that takes long is interrupted between two passes: new jobs and interrupted work take turns.
 """
@@ -61,7 +61,7 @@ class Batcher:
             thread.start()
 
     def turn_away(self) -> None:
-        """Refuse all jobs, those under way too. Passes that are being computed end unheard."""
+        """Refuse all jobs, also those in work. The results of passes under way are dropped."""
         with self._changed:
             self._stopping = True
             refused = [*self._line.clear(), *(job for work in self._active for job in work.jobs)]
@@ -86,7 +86,7 @@ class Batcher:
             self._changed.notify_all()
 
     def cancel(self, jobs: Iterable[Job]) -> None:
-        """Forget jobs that nobody waits for any more. A batch ends early when all its jobs are forgotten."""
+        """Forget jobs whose clients have left. A batch ends early when all its jobs are forgotten."""
         with self._changed:
             jobs = list(jobs)
             for job in jobs:

@@ -41,7 +41,7 @@ class Line:
         self.rejoin(jobs)
 
     def rejoin(self, jobs: Iterable[Job]) -> None:
-        """Let jobs that were here before wait where they stood."""
+        """Put jobs back into the queue at their earlier position."""
         self._jobs = sorted([*self._jobs, *jobs], key=lambda job: (job.turn, job.arrived))
 
     def leave(self, jobs: Iterable[Job]) -> None:
@@ -55,7 +55,7 @@ class Line:
         return jobs
 
     def next_batch(self, decoded: Sequence[Sequence[Job]]) -> list[Job]:
-        """Return what should begin next: mostly vectors to be made, because they tell what fits together.
+        """Return what should begin next: mostly vectors to be made, because that decides which jobs fit together.
 
         Args:
             decoded: the batches that are being decoded. A request does not begin more of them than there are workers,

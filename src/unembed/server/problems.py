@@ -13,7 +13,7 @@ class Refusal(UnembedError):
 
 
 def busy(problem: str, retry_after: int = 5) -> Refusal:
-    """Refuse because too much waits."""
+    """Refuse because too many jobs wait."""
     return Refusal(503, problem, f"Try again in {retry_after} seconds.", retry_after)
 
 

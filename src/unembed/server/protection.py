@@ -75,7 +75,7 @@ class Protection:
         try:
             await self._answer(scope, receive, send_completed)
         except ClientDisconnect:
-            pass  # nobody is there to be answered
+            pass  # the client has left
         except asyncio.CancelledError:  # the server ends, and the client has not even sent its request
             if not status:
                 await problem(503, "The server is shutting down.", "Try again later.")(scope, receive, send_completed)
@@ -92,8 +92,8 @@ class Protection:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         if not self._knows_the_host(headers.get("host", "")):
-            remedy = "Use the address that the server listens at, or start it with this name in `allow_host`."
-            await problem(421, "The server does not go by this host name.", remedy)(scope, receive, send)
+            remedy = "Use the address that the server listens on, or allow the name: unembed serve --allow-host NAME"
+            await problem(421, "This host name is not allowed.", remedy)(scope, receive, send)
             return
         if scope["path"].startswith(_PROTECTED) and not self._knows_the_key(headers):
             wanted = {"WWW-Authenticate": "Bearer"}
@@ -117,7 +117,9 @@ class Protection:
                 async with asyncio.timeout_at(None if complete else deadline):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, ("The body did not arrive in time.", "Send it faster, or less.")) from None
+                raise HTTPException(
+                    408, ("The body did not arrive in time.", "Send it faster, or send less.")
+                ) from None
             complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received > self._body_bytes:  # a chunked body does not say beforehand how long it is
@@ -127,7 +129,7 @@ class Protection:
         return receive_bounded
 
     def _knows_the_host(self, header: str) -> bool:
-        """Refuse names that a site could have let point to this machine (DNS rebinding). Addresses cannot be forged."""
+        """Refuse names that another site could point to this machine (DNS rebinding). Numeric addresses are safe."""
         if not header or "*" in self._hosts:
             return True
         try:

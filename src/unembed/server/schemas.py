@@ -36,7 +36,7 @@ class DecodingOptions(ChooseModel):
     """How vectors are decoded. What is left out takes its default, as in ``unembed invert``."""
 
     strategy: Strategy = Field(default="confidence", description="All but ``guided`` work without the encoder.")
-    steps: int | None = Field(default=None, ge=1, description="Passes at most.")
+    steps: int | None = Field(default=None, ge=1, description="Largest number of passes.")
     candidates: int | None = Field(default=None, ge=1, description="Hypotheses per vector; the best is kept.")
     length: int | None = Field(default=None, ge=1, description="Tokens of the text, where that is known.")
     guidance: float | None = Field(default=None, ge=0.0, le=10.0, description="Strength of classifier-free guidance.")
@@ -44,7 +44,7 @@ class DecodingOptions(ChooseModel):
         default=None, ge=0.0, le=5.0, description="Of the strategies that sample: 0, or at least 0.01."
     )
     seed: int | None = Field(default=None, ge=0, lt=2**32, description="The same seed gives the same text.")
-    rounds: int | None = Field(default=None, ge=0, description="Rounds of search at most, for ``guided``.")
+    rounds: int | None = Field(default=None, ge=0, description="Largest number of rounds, for ``guided``.")
 
     @field_validator("temperature")
     @classmethod
@@ -224,7 +224,7 @@ class ModelDescription(_Out):
     dimension: int
     canvas_length: int = Field(description="Tokens that a text can have at most.")
     strategies: list[Strategy]
-    guided: bool = Field(description="Whether the encoder is at hand: for texts, cosines and ``guided``.")
+    guided: bool = Field(description="Whether the encoder is available: for texts, cosines and ``guided``.")
     parameters: int
     default: bool
     metrics: dict[str, float] = Field(description="Measured during training, on held-out rows.")

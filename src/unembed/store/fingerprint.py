@@ -1,7 +1,7 @@
 """What the vectors of an encoder look like, so that another encoder's vectors are noticed. Knows no encoder.
 
 Mean and spread of each component are taken over vectors scaled to length one, which is all that an inverter sees of
-them. They tell two encoders apart if the vectors of one have a mean direction (most have), or components that never
+them. They distinguish two encoders if the vectors of one have a mean direction (most have), or components that never
 change. Two encoders without either look alike: the absence of a warning proves nothing.
 """
 
@@ -73,17 +73,17 @@ class Fingerprint(BaseModel):
         distance, farthest = self.distance(vectors), _FARTHEST + _MARGIN / np.sqrt(len(vectors))
         if self.rows >= _ENOUGH and distance > farthest:
             doubts.append(
-                f"their numbers deviate from its means by {distance**0.5:.1f} times the usual, {farthest**0.5:.1f} "
-                "is the limit"
+                f"their numbers deviate from its means {distance**0.5:.1f} times as much as usual (the limit is "
+                f"{farthest**0.5:.1f})"
             )
         return doubts
 
 
 def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
-    """Return which of the vectors (n, d) has another length than the encoder's; empty if all lengths are plausible."""
+    """Name a vector of (n, d) whose length is not that of the encoder's vectors; empty if all lengths are plausible."""
     lengths = np.linalg.norm(vectors, axis=1)
     strange = np.flatnonzero(np.abs(lengths - norm) > max(_NORM_TOLERANCE * norm, _SPREADS * spread))
-    return [f"one has the length {lengths[strange[0]]:.3g}, its vectors have {norm:.3g}"] if len(strange) else []
+    return [f"one has the length {lengths[strange[0]]:.3g} instead of {norm:.3g}"] if len(strange) else []
 
 
 def _short(value: float) -> float:

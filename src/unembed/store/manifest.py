@@ -91,12 +91,12 @@ class Manifest(BaseModel):
         return CanvasVocabulary(self.vocabulary_size, self.special_ids)
 
     def differences(self, other: "Manifest") -> list[str]:
-        """Say what keeps the shards of two manifests from belonging to one store; nothing when they do."""
+        """Return why the shards of two manifests cannot belong to one store; empty if they can."""
         ours, theirs = (_facts(manifest) for manifest in (self, other))
         differing = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
         if self.source_hash != other.source_hash:
             differing.append("another source text")
-        # What follows from the tokenizer is not worth a mention beside it.
+        # Differences that only follow from another tokenizer are not listed.
         if self.tokenizer_hash != other.tokenizer_hash:
             return [*differing, "another tokenizer"]
         derived = ("vocabulary_size", "special_ids", "tokens_dtype", "embeddings_dtype")

@@ -24,7 +24,7 @@ class Store:
         if not self.manifest.rows:
             raise StoreError(
                 f"The store in {folder} has no finished shard.",
-                "Run the same unembed embed command again: it goes on where it stopped.",
+                "Run the same unembed embed command again: it continues where it stopped.",
             )
         self._arrays: OrderedDict[str, np.ndarray] = OrderedDict()
         self._most = _most_arrays()
@@ -35,7 +35,7 @@ class Store:
         return int(self._starts[-1])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the mapped arrays behind: a copy in another process maps them anew."""
+        """Leave out the mapped arrays: a copy in another process maps them again."""
         return self.__dict__ | {"_arrays": OrderedDict()}
 
     def tokens(self, rows: np.ndarray) -> np.ndarray:
@@ -128,4 +128,4 @@ def _most_arrays() -> int:
     return 4096 if allowed == resource.RLIM_INFINITY else min(allowed // 2, 4096)
 
 
-_REMEDY = "Run the same unembed embed command again: it checks every file and makes the damaged ones anew."
+_REMEDY = "Run the same unembed embed command again: it checks every file and makes the damaged ones again."

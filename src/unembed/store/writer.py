@@ -36,7 +36,7 @@ def embed_texts(
     """Embed every line into the store at ``folder``; finished shards of an earlier run are kept.
 
     Args:
-        lines: opens the source anew at each call; it must give the same lines each time.
+        lines: opens the source again at each call; it must give the same lines each time.
         folder: the store, new or unfinished.
         encoder: makes the vectors.
         tokenizer: makes the token ids; the encoder's own by default.
@@ -75,7 +75,7 @@ def embed_texts(
             if on_shard:
                 on_shard(finished[number])
         if not manifest.rows:
-            raise StoreError("No line of the source left a single token on the canvas.", "Check the source text.")
+            raise StoreError("No line of the source gives any token on the canvas.", "Check the source text.")
         manifest = manifest.model_copy(update={"complete": True, "fingerprint": _take_fingerprint(folder, manifest)})
         manifest.save(folder)
         return manifest
@@ -107,8 +107,8 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
     stored = Manifest.load(folder)
     if differences := stored.differences(wanted):
         raise StoreError(
-            f"{folder} was begun with something else: {'; '.join(differences)}.",
-            "Give another `output`, or remove the folder to begin anew.",
+            f"The store in {folder} was started with other settings: {'; '.join(differences)}.",
+            "Give another `output`, or remove the folder to start again.",
         )
     if not _holds_tokenizer(folder / TOKENIZER_FILE, stored.tokenizer_hash):
         write_text(folder / TOKENIZER_FILE, tokenizer.to_str())

@@ -35,7 +35,7 @@ def check_store(recipe: Recipe, manifest: Manifest) -> None:
     if differing:
         raise StoreError(
             f"The store {recipe.data.store} does not fit the recipe: {'; '.join(differing)}.",
-            "Change the recipe, or embed the corpus again with what it wants.",
+            "Change the recipe, or embed the corpus again as the recipe says.",
         )
 
 

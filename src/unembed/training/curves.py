@@ -12,7 +12,7 @@ def draw_curves(run: Path, target: Path | None = None) -> Path | None:
     """Draw loss and accuracies over the samples seen, by default into the run's folder.
 
     Returns:
-        Where the picture lies; None where matplotlib or the events are missing.
+        The path of the picture; None if matplotlib or the events are missing.
     """
     events = read_metrics(run)
     training = [event for event in events if event["kind"] == "train"]

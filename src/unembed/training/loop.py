@@ -1,7 +1,7 @@
 """The training loop. Knows stores, models, optimisers and checkpoints; what is displayed, it reports to callbacks.
 
-Every step's batch, masks and dropout are functions of the seed and the step's number, so a run that was stopped and
-resumed takes the very steps that an uninterrupted one would have taken.
+Every step's batch, masks and dropout are functions of the seed and the step's number. So a run that was stopped and
+resumed takes exactly the steps that an uninterrupted one would have taken.
 """
 
 import logging
@@ -38,7 +38,7 @@ _SECOND_SIGNAL_AFTER = 2.0  # seconds
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Functions that are told how a run is going."""
+    """Functions that are called during a run."""
 
     on_stage: Callable[[str, int, int], None] | None = None
     """Called with a label, how much is done, and how much there is."""
@@ -133,7 +133,7 @@ class _Loop:
             differing = [key for key, value in self._circumstances().items() if self.facts[key] != value]
             if differing:
                 logger.warning(
-                    "Other %s than before: the run goes on, but not with the steps that it would have taken.",
+                    "%s changed since the run was stopped. It continues, but not with exactly the same steps.",
                     ", ".join(differing),
                 )
         else:
@@ -237,7 +237,7 @@ class _Loop:
         if not math.isfinite(elbo) or not math.isfinite(norm):
             raise TrainingError(
                 f"At step {step + 1} the loss is {elbo} and the gradient's norm {norm}.",
-                "Lower training.learning_rate or training.gradient_clip. Go on from the last save with `resume=True`.",
+                "Lower training.learning_rate or training.gradient_clip, and continue with `resume=True`.",
             )
         for optimiser in self.optimisers:
             optimiser.step()

@@ -133,13 +133,13 @@ def check_run(recipe: Recipe, *, resume: bool) -> None:
         return
     if not resume:
         raise TrainingError(
-            f"{folder} holds a run already.", "Go on with `resume=True`, or give another training.output."
+            f"{folder} already holds a run.", "Continue it with `resume=True`, or give another training.output."
         )
     before, now = map(_what_must_stay, (load_recipe(folder / "recipe.yaml"), recipe))
     differing = [key for key in now if before[key] != now[key]]
     if differing:
         raise TrainingError(
-            f"The run in {folder} was begun with another {', '.join(differing)}.",
+            f"The run in {folder} was started with another {', '.join(differing)}.",
             f"Resume with {folder / 'recipe.yaml'}, or give another training.output.",
         )
 

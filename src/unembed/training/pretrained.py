@@ -176,7 +176,7 @@ def copy_weights(model: ConditionalMDLM, source: Source, tokenizer: Tokenizer) -
         denoiser.head_norm.weight.fill_(1.0 / denoiser.token_embedding.weight.norm(dim=1).mean())
         ours = denoiser.position_embedding.weight
         if names.positions is None:
-            # Still learned, from zero: distances alone do not tell the positions of an all-masked canvas apart.
+            # Still learned, from zero: by distances alone, all positions of an all-masked canvas look the same.
             ours.zero_()
         else:
             _copy(ours, weights[names.positions][source.beginning :][: len(ours)], "positions")
@@ -235,7 +235,7 @@ def start_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
             "Let training.start_from.inverter name an inverter with the same model section, or remove the key.",
         )
     if missing:
-        logger.warning("New beside the weights of %s: %s.", folder, ", ".join(missing))
+        logger.warning("These parts are not in %s and start untrained: %s.", folder, ", ".join(missing))
 
 
 def _copy(target: Tensor, source: Tensor, what: str) -> None:

@@ -110,7 +110,7 @@ def _take_over(model: ConditionalMDLM, folder: Path) -> None:
         model.readout.load_state_dict(blocks | theirs)
     except RuntimeError as error:
         raise ConfigError(
-            f"The readout in {folder} is no {model.config.readout.kind} readout of the same shape: {first_line(error)}",
+            f"The readout in {folder} has another kind or shape than model.readout: {first_line(error)}",
             "Let training.start_from.readout name an inverter with the same model.readout, or remove the key.",
         ) from error
 

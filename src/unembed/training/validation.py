@@ -54,7 +54,7 @@ class Validation:
             embeddings, tokens = (part.to(device) for part in load_batch(self.store, rows, exact=exact))
             generator = step_generator(_SEED, number, 0)
             noised = self._objective.draw(tokens, generator)
-            # The model dates a canvas by the schedule that it was trained with.
+            # The model gets the time of a canvas from the schedule that it was trained with.
             times = self.noise.time_of(noised.times)
             elbo = self._objective(model, embeddings, tokens, noised._replace(times=times))
             real = float((tokens != model.vocabulary.pad).sum())

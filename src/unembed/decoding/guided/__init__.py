@@ -1,4 +1,4 @@
-"""Guided decoding: with the encoder at hand, search for the text whose vector is the given one.
+"""Guided decoding: with the encoder's help, search for a text whose vector is the given one.
 
 Blind hypotheses are embedded; round after round, the best of them are changed here and there, by the denoiser, by the
 encoder's gradient and by chance, and the changed texts are embedded in turn. The nearest text is kept.

@@ -142,7 +142,7 @@ def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
 
 
 def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
-    """Mask a few spans, mostly where the denoiser doubts, and let it write them anew, also longer or shorter."""
+    """Mask a few spans, mostly where the denoiser is unsure, and let it fill them again, also longer or shorter."""
     questions = []
     for subject in subjects:
         ids, random = subject.ids, subject.search.random

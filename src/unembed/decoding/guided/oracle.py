@@ -18,7 +18,7 @@ class Oracle(Protocol):
     """Answers what the encoder would make of token ids."""
 
     def settle(self, hypotheses: Sequence[Ids]) -> list[Ids | None]:
-        """Return the ids that each hypothesis has after it was written as text and read again; None if it is none."""
+        """Decode each hypothesis to text and return the ids of that text; None if no canvas can hold it."""
         ...
 
     def write(self, hypotheses: Sequence[Ids]) -> list[str]:

@@ -50,7 +50,7 @@ class Search:
         )
 
     def is_new(self, ids: Ids) -> bool:
-        """Whether this text was not tried before; from now on it was."""
+        """Return whether this text is new, and remember it."""
         new = ids not in self._seen
         self._seen.add(ids)
         return new
