@@ -528,6 +528,26 @@ def test_a_missing_library_is_named_with_what_to_type(monkeypatch):
     assert caught.value.remedy == "Run: pip install 'unembed[chroma]'"
 
 
+def test_a_key_for_qdrant_is_not_sent_over_plain_http_except_to_this_machine(monkeypatch):
+    monkeypatch.setenv("QDRANT_API_KEY", "SECRET")
+    with pytest.raises(VectorError, match="never sent over plain http") as caught:
+        open_vectors("qdrant:http://database.example:6333#docs")
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(VectorError, match="http://localhost:1"):  # tried: nothing listens there
+        open_vectors("qdrant:http://localhost:1#docs")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"keys": []}, {"keys": {"#embedding": 7}}, {"embedding_function": "x", "hnsw": 3}]
+)
+def test_odd_settings_of_a_chroma_collection_say_nothing(settings):
+    from unembed.connectors.chroma import _section
+
+    assert _section(settings, "keys", "#embedding", "float_list") == {}
+    assert _section(settings, "embedding_function") == {}
+    assert _section(settings, "hnsw") == {}
+
+
 SECRETS = ["SECRET", "SE CRET", "S'E\\C", "S@E:/C?", "SE''CRET", "ßé東", "S=E&C", "?password=SE", "a://b:c@d"]
 
 
@@ -549,6 +569,7 @@ def test_no_form_of_a_password_is_shown(secret):
         f"pgvector:host=h PASSWORD='{escaped}",
         f"pgvector:host=h password={escaped.replace(' ', chr(92) + ' ')} dbname=db",
         f"qdrant:https://host/?api_key={encoded}#docs",
+        f"qdrant:https://{encoded}@host#docs",
     ]
     for address in addresses:
         masked = mask_passwords(address)

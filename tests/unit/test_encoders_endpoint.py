@@ -21,6 +21,7 @@ from unembed.encoders import (
     load_described_encoder,
     load_encoder,
 )
+from unembed.encoders.endpoint import EndpointEncoder
 from unembed.errors import ConfigError, EncoderError
 from unembed.training.pretrained import start_from_encoder
 
@@ -231,6 +232,27 @@ def test_a_password_in_the_address_is_refused():
     with pytest.raises(ConfigError, match="holds a user name or a password") as caught:
         load_encoder("https://me:secret@example.com/v1#small")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("https://example.com/v1?api-version=1#small", "has a part behind a question mark"),
+        ("ftp://example.com/v1#small", "is not an address"),
+    ],
+)
+def test_an_address_that_no_request_can_go_to_is_refused_at_once(address, problem, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it was tried again"))
+    with pytest.raises(ConfigError, match=problem):
+        EndpointEncoder(address)
+
+
+def test_what_is_meant_for_this_machine_does_not_go_through_a_proxy(server, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert len(load_encoder(server["address"]).encode(["a text"])) == 1
 
 
 def test_what_a_server_says_cannot_control_the_terminal(server):

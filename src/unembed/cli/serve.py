@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName, load_encoder_for
+from unembed.hosts import LOOPBACK
 
 if TYPE_CHECKING:
     from unembed.server import ServedModel
 
 _KEY_VARIABLE = "UNEMBED_SERVER_KEY"
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def serve(
@@ -82,7 +82,7 @@ def serve(
     from unembed.errors import ConfigError, require_extra
 
     require_extra("serve", "fastapi", "uvicorn", "prometheus_client")
-    if host not in _LOOPBACK and not public:
+    if host not in LOOPBACK and not public:
         raise ConfigError(
             f"Other machines could reach {host}.", "Allow that with --public, and set a key; or leave out --host."
         )

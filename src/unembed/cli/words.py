@@ -41,10 +41,10 @@ def words(
     from unembed.audit import WordReader
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.connectors import open_vectors
+    from unembed.connectors.source import show_id
     from unembed.errors import VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
-    from unembed.text import printable
 
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
@@ -67,7 +67,7 @@ def words(
             if as_json:
                 write_json_lines({"id": vector_id, "words": words} for vector_id, words in rows)
             else:
-                write_lines(f"{printable(str(vector_id))}\t{' '.join(words)}" for vector_id, words in rows)
+                write_lines(f"{show_id(vector_id)}\t{' '.join(words)}" for vector_id, words in rows)
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
     shown_words = list(reader.wanted.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()

@@ -117,15 +117,22 @@ def _describe(database: Path, part: str | None, where: str) -> _Collection:
     )
 
 
+def _section(settings: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a nested part of some settings; an empty one where it is missing or not an object."""
+    part: Any = settings
+    for key in keys:
+        part = part.get(key) if isinstance(part, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
 def _storage_info(collection: _Collection) -> StorageInfo:
     settings = collection.settings
     # Since version 1.3 a schema holds what a flat configuration held before.
-    index = settings.get("keys", {}).get("#embedding", {}).get("float_list", {}).get("vector_index", {})
-    config = index.get("config") or settings
-    function = config.get("embedding_function") or {}
-    name, options = function.get("name"), function.get("config") or {}
+    config = _section(settings, "keys", "#embedding", "float_list", "vector_index", "config") or settings
+    function = _section(config, "embedding_function")
+    name, options = function.get("name"), _section(function, "config")
     encoder = _DEFAULT_ENCODER if name == "default" else options.get("model_name") or options.get("model") or name
-    distance = config.get("space") or (config.get("hnsw") or {}).get("space") or collection.metadata.get("hnsw:space")
+    distance = config.get("space") or _section(config, "hnsw").get("space") or collection.metadata.get("hnsw:space")
     return StorageInfo(
         "Chroma collection",
         precision="float32",

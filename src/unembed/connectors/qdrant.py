@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from unembed.connectors.source import (
     DAMAGED,
@@ -27,6 +28,7 @@ from unembed.connectors.source import (
 )
 from unembed.connectors.uri import mask_passwords
 from unembed.errors import VectorError, first_line, require_extra
+from unembed.hosts import LOOPBACK
 
 _META = "meta.json"
 _KEY = "QDRANT_API_KEY"
@@ -122,9 +124,13 @@ def _read_server(location: str, part: str | None, column: str | None, batch_rows
     from qdrant_client import QdrantClient
 
     where = f"qdrant:{mask_passwords(location)}"
-    client = QdrantClient(
-        url=location, api_key=os.environ.get(_KEY), timeout=_SECONDS, check_compatibility=False, prefer_grpc=False
-    )
+    key, address = os.environ.get(_KEY), urlsplit(location)
+    if key and address.scheme != "https" and address.hostname not in LOOPBACK:
+        raise VectorError(
+            f"{where} is plain http. A key is never sent over plain http, except to localhost.",
+            f"Use https, or unset {_KEY}.",
+        )
+    client = QdrantClient(url=location, api_key=key, timeout=_SECONDS, check_compatibility=False, prefer_grpc=False)
     names = [collection.name for collection in _ask(where, client.get_collections).collections]
     name = choose_part(part, names, "collection", where)
     where = f"{where}#{name}"

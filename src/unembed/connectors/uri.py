@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
@@ -33,6 +34,8 @@ _SECRET = re.compile(r"pass(?!file)|pwd|secret|token|credential|api.?key", re.IG
 _URL = re.compile(r"([\w+.-]+:){1,2}//")
 # Up to the last @: a password may hold one, too.
 _USERINFO = re.compile(r"(?P<before>://[^:@/?#\s]*:).*(?=@)", re.DOTALL)
+# Over HTTP, a user name alone is a token.
+_TOKEN = re.compile(r"(?P<before>https?://)[^:@/?#\s]+(?=@)")
 _PARAMETER = re.compile(r"(?<=[?&])(?P<key>[^=&#]+)(?P<equals>=)[^&#]*")
 _SETTING = re.compile(
     r"""(?<![?&\w%])(?P<key>\w+)(?P<equals>\s*=\s*)('(?:\\.|''|[^'\\])*'?|(?:\\.|[^\s\\#])*)""", re.DOTALL
@@ -55,7 +58,9 @@ def mask_passwords(address: str) -> str:
         return f"{match['key']}{match['equals']}{_MASK}" if is_secret else match[0]
 
     if _URL.match(address):
-        address = _PARAMETER.sub(mask, _USERINFO.sub(rf"\g<before>{_MASK}", address))
+        for secret in (_USERINFO, _TOKEN):
+            address = secret.sub(rf"\g<before>{_MASK}", address)
+        address = _PARAMETER.sub(mask, address)
     return _SETTING.sub(mask, address)
 
 
@@ -81,7 +86,8 @@ def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024)
     if scheme in _FILES:
         return read_vectors(location, column=column, batch_rows=batch_rows)
     location, _, part = location.partition("#")
-    return _opener(scheme)(location, part or None, column, batch_rows)
+    source = _opener(scheme)(location, part or None, column, batch_rows)
+    return replace(source, name=mask_passwords(source.name))  # it becomes the title of a report
 
 
 def _split(uri: str) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from unembed.encoders.base import EncoderDescription, as_texts
 from unembed.errors import ConfigError, EncoderError, first_line
+from unembed.hosts import LOOPBACK
 from unembed.progress import track
 from unembed.text import printable
 
@@ -27,7 +28,6 @@ _SECONDS = 120
 _ATTEMPTS = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LONGEST_SHOWN = 500
 
 
@@ -45,8 +45,16 @@ class EndpointEncoder:
             )
         if urlsplit(base).username is not None:
             raise ConfigError("The address holds a user name or a password.", "Give a key as UNEMBED_API_KEY instead.")
+        if urlsplit(base).query:
+            raise ConfigError(f"'{address}' has a part behind a question mark.", "Give the address without it.")
         self._url = f"{base.rstrip('/')}/embeddings"
-        self._client = httpx.Client(headers=_authorisation(base), timeout=_SECONDS, follow_redirects=False)
+        self._client = httpx.Client(
+            headers=_authorisation(base),
+            timeout=_SECONDS,
+            follow_redirects=False,
+            # What is meant for this machine does not go through a proxy.
+            trust_env=urlsplit(base).hostname not in LOOPBACK,
+        )
         self._pause = _pause_between_requests()
         self._next = 0.0
         self._prompt = prompt or ""
@@ -114,7 +122,9 @@ class EndpointEncoder:
                 if response.status_code not in _TRY_AGAIN:
                     raise _refused(self._url, response)
                 requested_pause = _seconds(response.headers.get("Retry-After"))
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: the answer is not JSON
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+                raise ConfigError(f"{self._url} is not an address: {first_line(error)}", "Check it.") from error
+            except (httpx.HTTPError, ValueError) as error:  # ValueError: the answer is not JSON
                 reason = first_line(error)
             if attempt < _ATTEMPTS - 1:
                 time.sleep(min(requested_pause or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
@@ -141,7 +151,7 @@ def _authorisation(base: str) -> dict[str, str]:
         return {}
     if not (key.isascii() and key.isprintable()):  # httpx would refuse it too, and quote it
         raise ConfigError(f"{variable} has characters that no key has.", "Set it again, to the key alone.")
-    if address.scheme != "https" and address.hostname not in _LOOPBACK:
+    if address.scheme != "https" and address.hostname not in LOOPBACK:
         raise ConfigError(
             f"{base} is plain http. A key is never sent over plain http, except to localhost.",
             "Use https, or unset the key.",

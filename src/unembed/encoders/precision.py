@@ -3,6 +3,8 @@
 import numpy as np
 import torch
 
+from unembed.measures import cosine
+
 SAME = 0.999
 """The cosine with the float32 vector that every probe must exceed for bfloat16 to be chosen automatically."""
 # Short and long, prose and lists, several scripts: what rounds worst differs between encoders.
@@ -40,5 +42,4 @@ def has_native_bfloat16(device: torch.device) -> bool:
 
 def least_cosine(expected: np.ndarray, given: np.ndarray) -> float:
     """Return the least cosine between the rows of two arrays (n, d)."""
-    norms = np.linalg.norm(expected, axis=1) * np.linalg.norm(given, axis=1)
-    return float(((expected * given).sum(1) / np.maximum(norms, 1e-12)).min())
+    return float(cosine(given, expected).min())

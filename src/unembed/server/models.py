@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -63,11 +63,11 @@ class ServedModel:
     name: str
     inverter: Inverter
     encoder: Encoder | None = None
+    shared_encoder: SharedEncoder | None = field(init=False)
+    """The encoder, for any thread. There is one, made before any thread asks: it holds the lock."""
 
-    @cached_property
-    def shared_encoder(self) -> SharedEncoder | None:
-        """The encoder, for any thread."""
-        return None if self.encoder is None else SharedEncoder(self.encoder)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shared_encoder", None if self.encoder is None else SharedEncoder(self.encoder))
 
     @cached_property
     def marks(self) -> SubwordMarks:

@@ -109,6 +109,7 @@ class _Loop:
                 raise TrainingError(
                     f"Another process is training in {self.folder}.", "Let it end, or give another training.output."
                 )
+            check_run(self.recipe, resume=resume)  # again: another process may have been here before the lock
             with _stop_on_signals() as signals:
 
                 def reason_to_stop() -> str | None:
