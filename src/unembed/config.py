@@ -348,18 +348,20 @@ def move_old_keys(values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if isinstance(training, dict) and isinstance(training.get("start_from"), str):
         training["start_from"] = {"inverter": training["start_from"]}
         moved.append("training.start_from is now training.start_from.inverter")
+    elif isinstance(training, dict) and training.get("start_from") is None:
+        training.pop("start_from", None)  # a run wrote every key of its recipe, also that it started from nothing
     for old, new in _MOVED.items():
         section = values
         for name in old[:-1]:
             section = section.get(name) if isinstance(section, dict) else None  # type: ignore[assignment]
         if not isinstance(section, dict) or old[-1] not in section:
             continue
-        value = section.pop(old[-1])
-        moved.append(f"{'.'.join(old)} is now {'.'.join(new)}")
         target = values
         for name in new[:-1]:
-            target = target.setdefault(name, {})
-        target[new[-1]] = value
+            target = target.setdefault(name, {}) if isinstance(target, dict) else None  # type: ignore[assignment]
+        if isinstance(target, dict):  # else the section is no section, which is what validation will say
+            target[new[-1]] = section.pop(old[-1])
+            moved.append(f"{'.'.join(old)} is now {'.'.join(new)}")
     return values, moved
 
 

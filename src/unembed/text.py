@@ -11,3 +11,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return the text as :func:`printable` does, line by line."""
+    return "\n".join(map(printable, text.split("\n")))

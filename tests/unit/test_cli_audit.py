@@ -242,6 +242,14 @@ class TestWords:
         assert ended.out.startswith("a\\x1b[31mb\\nc\t")
         assert len(ended.out.splitlines()) == 1
 
+    def test_an_error_that_names_what_a_database_holds_cannot_command_the_terminal(self, run_cli, tmp_path):
+        collections = {"a\x1b]0;mine\x07": {}, "b": {}}
+        (tmp_path / "meta.json").write_text(json.dumps({"collections": collections}))
+        ended = run_cli("words", f"qdrant:{tmp_path}#c")
+        assert ended.code == 2
+        assert "a\\x1b]0;mine\\x07" in ended.err
+        assert "\x07" not in ended.err
+
     def test_skipped_rows_are_counted_and_an_empty_database_is_an_error(
         self, run_cli, vectors, readout_checkpoint, tmp_path
     ):

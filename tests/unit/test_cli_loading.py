@@ -22,6 +22,12 @@ def test_the_line_is_cleared_before_an_error_is_printed(capsys, monkeypatch):
     assert capsys.readouterr().err.endswith("\r\x1b[K")
 
 
+def test_the_name_of_an_encoder_out_of_a_checkpoint_cannot_control_the_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with loading("the encoder \x1b[2J"):
+        assert capsys.readouterr().err == "Loading the encoder \\x1b[2J ..."
+
+
 def test_a_pipe_stays_as_it_is(capsys):
     with loading("the inverter"):
         pass

@@ -93,6 +93,25 @@ training: {start_from: work/run/best, precision: bf16}
     assert "training.start_from is now training.start_from.inverter" in caplog.text
 
 
+def test_a_recipe_that_a_run_of_an_earlier_version_wrote_still_loads(tmp_path):
+    """It spelled out every key, also those that were not set: else no such run could be resumed."""
+    (tmp_path / "recipe.yaml").write_text("""
+model:
+  initialise_from: null
+  readout: {kind: linear, steps: 7, start_from: null}
+training: {steps: 300, start_from: null, precision: auto}
+""")
+    recipe = load_recipe(tmp_path / "recipe.yaml")
+    assert recipe == parse(Recipe, {"training": {"steps": 300, "readout": {"steps": 7}}}, "the same today")
+
+
+@pytest.mark.parametrize("training", ["null", "3", "[]"])
+def test_an_old_key_beside_a_section_that_is_none_is_refused_by_name(training, tmp_path):
+    (tmp_path / "x.yaml").write_text(f"model: {{initialise_from: all-MiniLM-L6-v2}}\ntraining: {training}\n")
+    with pytest.raises(ConfigError, match="training: Input should be"):
+        load_recipe(tmp_path / "x.yaml")
+
+
 def test_warm_up_must_end_before_training_does():
     with pytest.raises(ConfigError, match="warmup_steps 200 must be less than steps 100"):
         parse(Recipe, {"training": {"steps": 100, "warmup_steps": 200}}, "recipe")

@@ -362,6 +362,20 @@ def test_a_damaged_store_is_an_error_that_names_it(damaged, tmp_path):
         open_vectors(f"{kind}:{tmp_path / damaged if kind == 'faiss' else tmp_path}")
 
 
+def test_a_chroma_database_cannot_have_files_written_beside_its_copy(tmp_path, monkeypatch):
+    uri = stores.chroma(tmp_path / "store", VECTORS, TEXTS)
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with sqlite3.connect(tmp_path / "store" / "chroma.sqlite3") as connection:
+        docs = "(SELECT id FROM collections WHERE name = 'docs')"
+        connection.execute(f"UPDATE segments SET id = '../evil' WHERE scope = 'VECTOR' AND collection = {docs}")
+    connection.close()
+    with pytest.raises(VectorError, match="cannot be read: badly formed"):
+        open_vectors(uri)
+    assert not (tmp_path / "temporary" / "evil").exists()
+
+
 def test_rows_that_are_not_finite_or_zero_are_skipped_and_counted(tmp_path):
     vectors = VECTORS.copy()
     vectors[3, 2], vectors[5, 0], vectors[7] = np.nan, np.inf, 0.0

@@ -22,6 +22,7 @@ from unembed.encoders import (
     load_encoder,
 )
 from unembed.errors import ConfigError, EncoderError
+from unembed.training.pretrained import start_from_encoder
 
 
 @pytest.fixture
@@ -172,6 +173,21 @@ def test_the_key_for_openai_goes_to_openai_only(server, monkeypatch):
     assert endpoint._authorisation("https://api.openai.com/v1") == {"Authorization": "Bearer secret"}
 
 
+def test_a_key_with_a_line_end_works_as_without(server, monkeypatch):
+    monkeypatch.setenv("UNEMBED_API_KEY", "secret\r\n")
+    load_encoder(server["address"])
+    assert server["headers"][0]["Authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("key", ["top\nsecret", "top secrét", "top\x1bsecret"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_quoted(server, monkeypatch, key):
+    monkeypatch.setenv("UNEMBED_API_KEY", key)
+    with pytest.raises(ConfigError, match="UNEMBED_API_KEY has characters") as refused:
+        load_encoder(server["address"])
+    assert "secr" not in str(refused.value)
+    assert not server["requests"]
+
+
 def test_a_key_is_not_sent_in_the_clear(monkeypatch):
     monkeypatch.setenv("UNEMBED_API_KEY", "secret")
     with pytest.raises(ConfigError, match="never sent over plain http"):
@@ -222,6 +238,13 @@ def test_what_a_server_says_cannot_control_the_terminal(server):
     server.update(answers=[404], error=b"no \x1b[2Jsuch model")
     with pytest.raises(EncoderError, match=r"no .x1b.2Jsuch model"):
         encoder.encode(["a"])
+
+
+def test_a_recipe_cannot_have_the_key_sent_to_an_address(server, monkeypatch, build_model, tiny_tokenizer):
+    monkeypatch.setenv("UNEMBED_API_KEY", "secret")
+    with pytest.raises(ConfigError, match="it runs elsewhere"):
+        start_from_encoder(build_model(), server["address"], tiny_tokenizer)
+    assert not server["requests"]
 
 
 class TestNamedByACheckpoint:

@@ -17,9 +17,9 @@ BLIND, GUIDED = DecodingConfig(), DecodingConfig(strategy="guided")
 def make():
     """Makes the jobs of a request; they are ready to be decoded."""
 
-    def jobs(count, options=BLIND) -> list[Job]:
+    def jobs(count, options=BLIND, *, ready=True) -> list[Job]:
         async def on_a_loop() -> list[Job]:
-            prepared = SimpleNamespace(length=None)
+            prepared = SimpleNamespace(length=None) if ready else None
             model = SimpleNamespace(name="tiny")
             return [Job(model, options, None, None, prepared=prepared) for _ in range(count)]
 
@@ -55,6 +55,23 @@ def test_a_batch_is_not_overtaken_for_ever(line, make):
         line.join(make(2))  # as many as one turn can take
         taken += take(line)
     assert set(batch) <= set(taken)
+
+
+def test_vectors_are_made_first_but_do_not_keep_decoding_waiting(line, make):
+    (waiting,) = make(1)
+    line.join([waiting])
+    taken = []
+    for _ in range(9):
+        line.join(make(1, None, ready=False))  # somebody embeds one text after the other
+        taken.append(take(line))
+    assert 1 <= taken.index([waiting]) < 8
+
+
+def test_vectors_are_made_for_as_long_as_nothing_can_be_decoded(line, make):
+    texts = make(20, None, ready=False)
+    line.join(texts)
+    taken = [job for _ in range(10) for job in take(line)]
+    assert taken == texts
 
 
 def test_a_request_does_not_begin_more_batches_than_there_are_workers(line, make):

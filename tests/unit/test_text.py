@@ -2,7 +2,7 @@
 
 import pytest
 
-from unembed.text import printable, well_formed
+from unembed.text import printable, printable_lines, well_formed
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,7 @@ def test_half_characters_are_replaced_and_whole_ones_kept():
     assert well_formed("a\ud83db") == "a?b"
     assert well_formed("a🙂é東") == "a🙂é東"
     assert well_formed("") == ""
+
+
+def test_lines_stay_lines():
+    assert printable_lines("one\n  two\x07") == "one\n  two\\x07"

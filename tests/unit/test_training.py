@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from unembed.checkpoint import load_checkpoint, save_checkpoint
@@ -218,6 +219,18 @@ def test_a_run_is_not_resumed_with_a_recipe_that_makes_another_model(recipe):
     run(recipe())
     with pytest.raises(TrainingError, match="started with another model, training.batch_size"):
         run(recipe(model={"layers": 2}, training={"batch_size": 4}), resume=True)
+
+
+def test_a_run_of_an_earlier_version_goes_on_whatever_its_weights_were_called(recipe, tmp_path):
+    mpnet = recipe(model={"architecture": "mpnet", "norm": "post"})
+    run(mpnet, stop_at(5))
+    path = tmp_path / "run" / "state.safetensors"
+    with safe_open(path, "pt") as file:
+        facts = file.metadata()
+    tensors = {name.replace("positions.bias", "places.bias"): tensor for name, tensor in load_file(path).items()}
+    assert {"model.denoiser.places.bias.weight", "average.module.denoiser.places.bias.weight"} <= tensors.keys()
+    save_file(tensors, path, facts)
+    assert run(mpnet, resume=True).step == 12
 
 
 def test_a_damaged_state_is_told_and_not_guessed_at(recipe, tmp_path):

@@ -136,6 +136,12 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 _RENAMED = {"denoiser.places.bias.weight": "denoiser.positions.bias.weight"}
 
 
+def rename_old_weights(weights: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
+    """Return weights by their names of today; what earlier versions wrote may have other names behind ``prefix``."""
+    renamed = {prefix + old: prefix + new for old, new in _RENAMED.items()}
+    return {renamed.get(name, name): weight for name, weight in weights.items()}
+
+
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """Read the weights of an inverter's folder, in float32 and by their names of today."""
     path = folder / WEIGHTS_FILE
@@ -150,7 +156,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         raise CheckpointError(
             f"{path} is truncated or not a safetensors file: {first_line(error)}.", "Copy or download it again."
         ) from error
-    return {_RENAMED.get(name, name): weight for name, weight in unpack(stored).items()}
+    return rename_old_weights(unpack(stored))
 
 
 def _read_config(path: Path) -> Any:

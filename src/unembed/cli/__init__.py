@@ -22,6 +22,7 @@ from unembed.cli.serve import serve
 from unembed.cli.train import train
 from unembed.cli.words import words
 from unembed.errors import UnembedError, from_os_error
+from unembed.text import printable_lines
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -72,7 +73,8 @@ def main() -> None:
 
 
 def _end_with(error: UnembedError) -> NoReturn:
-    typer.secho(f"Error: {error.problem}", fg=typer.colors.RED, err=True)
+    # An error may quote names out of a database or a checkpoint, which anybody may have written.
+    typer.secho(f"Error: {printable_lines(error.problem)}", fg=typer.colors.RED, err=True)
     if error.remedy:
-        typer.echo(error.remedy, err=True)
+        typer.echo(printable_lines(error.remedy), err=True)
     sys.exit(2)

@@ -121,13 +121,16 @@ def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "E
     """Load the encoder; return None if the user did not name it and it is not installed."""
     from unembed.cli.invert import load_encoder_for
     from unembed.errors import EncoderError, MissingExtraError
+    from unembed.text import printable_lines
 
     try:
         return load_encoder_for(inverter, location, device)
     except (EncoderError, MissingExtraError) as error:
         if location is not None:
             raise
-        typer.echo(f"The encoder is not available, so guided inversion is left out:  {error.problem}", err=True)
+        typer.echo(
+            f"The encoder is not available, so guided inversion is left out: {printable_lines(error.problem)}", err=True
+        )
         return None
 
 

@@ -1,8 +1,10 @@
-"""What is being loaded, on stderr, so that the first seconds are not blank. Imports nothing: it must be fast."""
+"""What is being loaded, on stderr, so that the first seconds are not blank. Imports next to nothing: must be fast."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from unembed.text import printable
 
 _CLEAR_LINE = "\r\x1b[K"
 
@@ -12,7 +14,7 @@ def loading(what: str) -> Iterator[None]:
     """Show a line in the terminal while something is loaded; elsewhere nothing, so that logs stay short."""
     shown = sys.stderr.isatty()
     if shown:
-        sys.stderr.write(f"Loading {what} ...")
+        sys.stderr.write(f"Loading {printable(what)} ...")
         sys.stderr.flush()
     try:
         yield

@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from unembed.text import printable
+
 
 def show_json(value: Any) -> None:
     """Print a value as JSON, one document."""
@@ -44,7 +46,7 @@ def show_result(rows: Mapping[str, Mapping[str, Any]], *, title: str, as_json: b
         table.add_row(name, *(format_value(row[column]) for column in columns))
     # Plain: brackets and colons in a path are not markup.
     console = Console(markup=False, emoji=False, highlight=False)
-    console.print(title)
+    console.print(printable(title))
     console.print(table)
 
 

@@ -142,6 +142,7 @@ def _load(name: str, location: str, encoder: str | None, engine: EngineName, dev
     from unembed.errors import UnembedError
     from unembed.inverter import Inverter
     from unembed.server import ServedModel
+    from unembed.text import printable_lines
 
     inverter = Inverter.from_pretrained(location, device=device, engine=engine.value)
     try:
@@ -149,7 +150,7 @@ def _load(name: str, location: str, encoder: str | None, engine: EngineName, dev
     except UnembedError as error:
         if encoder is not None:
             raise
-        typer.echo(f"{name}: vectors only, no texts and no guided decoding. {error.problem}", err=True)
+        typer.echo(f"{name}: vectors only, no texts and no guided decoding. {printable_lines(error.problem)}", err=True)
         return ServedModel(name, inverter)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -69,7 +70,12 @@ def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection
                 f"{where} cannot be copied to {copy.parent}: {first_line(error)}.",
                 "Chroma writes to what it opens, so a copy is read. Make room there, or set TMPDIR to another folder.",
             ) from error
-        except (sqlite3.Error, ValueError, TypeError) as error:  # also of settings that are no JSON object
+        except (
+            sqlite3.Error,
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as error:  # also of settings that are no JSON object
             if fingerprint([folder]) == before:
                 raise VectorError(
                     f"{where} cannot be read: {first_line(error)}.", f"{DATABASE} is damaged: restore it from a backup."
@@ -97,6 +103,8 @@ def _describe(database: Path, part: str | None, where: str) -> _Collection:
             (identifier,),
         ).fetchall()
         segments = connection.execute("SELECT id, scope FROM segments WHERE collection = ?", (identifier,)).fetchall()
+        for segment, _ in segments:
+            UUID(segment)  # any other name could be a path, to which its files would be copied
         rows = sum(
             connection.execute("SELECT count(*) FROM embeddings WHERE segment_id = ?", (segment,)).fetchone()[0]
             for segment, scope in segments

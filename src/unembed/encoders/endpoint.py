@@ -133,11 +133,14 @@ class EndpointEncoder:
 def _authorisation(base: str) -> dict[str, str]:
     """Return the header with the key for an address that the user named."""
     address = urlsplit(base)
-    key = os.environ.get("UNEMBED_API_KEY")
-    if not key and address.hostname == "api.openai.com":
-        key = os.environ.get("OPENAI_API_KEY")
+    variable = "UNEMBED_API_KEY"
+    if not os.environ.get(variable) and address.hostname == "api.openai.com":
+        variable = "OPENAI_API_KEY"
+    key = os.environ.get(variable, "").strip()  # a line's end often comes along with a key that is read from a file
     if not key:
         return {}
+    if not (key.isascii() and key.isprintable()):  # httpx would refuse it too, and quote it
+        raise ConfigError(f"{variable} has characters that no key has.", "Set it again, to the key alone.")
     if address.scheme != "https" and address.hostname not in _LOOPBACK:
         raise ConfigError(
             f"{base} is plain http. A key is never sent over plain http, except to localhost.",

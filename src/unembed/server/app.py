@@ -40,7 +40,6 @@ from unembed.server.schemas import (
     Health,
     InvertRequest,
     MeasureDescription,
-    ModelDescription,
     ModelList,
     Problem,
     Queued,
@@ -111,7 +110,8 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         openapi_tags=[{"name": "invert"}, {"name": "about"}],
     )
     app.state.turn_away = batcher.turn_away
-    app.router.route_class = bounded_route(_most_values(settings.limits, described.models))
+    widest = max(model.dimension for model in described.models)
+    app.router.route_class = bounded_route(_most_values(settings.limits, widest), max(settings.limits.batch, widest))
     # Only for the description: the check itself comes before the body is read.
     key = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="X-API-Key", auto_error=False))]
     keyed = key if settings.api_key else []
@@ -248,9 +248,8 @@ def _measures() -> list[MeasureDescription]:
     return [MeasureDescription(**{name: getattr(measure, name) for name in names}) for measure in everyday]
 
 
-def _most_values(limits: Limits, models: Sequence[ModelDescription]) -> int:
-    """Return how many values, or commas in texts, a body can have that is within the limits."""
-    widest = max(model.dimension for model in models)
+def _most_values(limits: Limits, widest: int) -> int:
+    """Return how many values, or commas in texts, a body within the limits can have; ``widest``: the longest vector."""
     return limits.batch * max(widest, limits.text_characters) + _OTHER_VALUES
 
 

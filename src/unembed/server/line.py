@@ -15,6 +15,9 @@ from unembed.server.settings import Settings
 # Vectors that are searched together. A round of guided search takes about half a second per vector, and other work has
 # to wait for the end of a round.
 _SEARCHED_TOGETHER = 4
+# Batches of vectors that may be made before something is decoded. Without a limit, a stream of texts that are only
+# embedded would keep everything else waiting.
+_PREPARED_IN_A_ROW = 4
 
 
 class Line:
@@ -25,6 +28,7 @@ class Line:
         self._jobs: list[Job] = []
         self._requests = count()
         self._turn = 0
+        self._prepared_in_a_row = 0
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -51,20 +55,28 @@ class Line:
         return jobs
 
     def next_batch(self, decoded: Sequence[Sequence[Job]]) -> list[Job]:
-        """Return what should begin next. Vectors are made first, because that decides which jobs fit together.
+        """Return what should begin next: mostly vectors to be made, because that decides which jobs fit together.
 
         Args:
             decoded: the batches that are being decoded. A request does not begin more of them than there are workers,
                 and does not take all the room for searches.
         """
         unprepared = [job for job in self._jobs if job.prepared is None]
-        if unprepared:
-            same_model = (job for job in unprepared if job.batch_key == unprepared[0].batch_key)
-            return list(islice(same_model, self._settings.largest_batch))
+        if unprepared and self._prepared_in_a_row < _PREPARED_IN_A_ROW:
+            return self._to_prepare(unprepared)
+        return self._to_decode(decoded) or self._to_prepare(unprepared)
+
+    def _to_prepare(self, unprepared: Sequence[Job]) -> list[Job]:
+        same_model = (job for job in unprepared if job.batch_key == unprepared[0].batch_key)
+        return list(islice(same_model, self._settings.largest_batch))
+
+    def _to_decode(self, decoded: Sequence[Sequence[Job]]) -> list[Job]:
         batches = Counter(request for jobs in decoded for request in {job.request for job in jobs})
         searches = Counter(job.request for jobs in decoded for job in jobs if job.guided)
         batch: list[Job] = []
         for job in self._jobs:
+            if job.prepared is None:
+                continue
             if batch and job.batch_key != batch[0].batch_key:
                 continue
             if not batch and batches[job.request] >= self._settings.workers:
@@ -83,10 +95,11 @@ class Line:
         together = _SEARCHED_TOGETHER if first.guided and first.prepared else self._settings.largest_batch
         return min(together, self._settings.largest_batch)
 
-    def take(self, batch: Iterable[Job]) -> None:
+    def take(self, batch: Sequence[Job]) -> None:
         """Take a batch out of the queue to work on it: the next turn begins."""
         self.leave(batch)
         self._turn += 1
+        self._prepared_in_a_row = self._prepared_in_a_row + 1 if batch[0].prepared is None else 0
 
     def before(self, job: Job) -> list[Job] | None:
         """Return the jobs that a waiting job has to wait for; None when it does not wait.

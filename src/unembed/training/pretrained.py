@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from unembed.checkpoint import read_weights
 from unembed.config import ModelConfig
-from unembed.encoders import known_tokenizer, load_encoder
+from unembed.encoders import known_tokenizer, load_encoder, sends_texts
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
+from unembed.text import printable
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,11 @@ def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) 
         name: the encoder.
         tokenizer: the model's own. Pieces that the encoder has too take its embeddings.
     """
+    if sends_texts(name):  # a recipe may be anybody's, and must not decide where a key is sent
+        raise ConfigError(
+            f"'{printable(name)}' cannot start the denoiser: it runs elsewhere, so there are no weights to copy.",
+            "Let training.start_from.encoder name an encoder that runs on this machine.",
+        )
     encoder = load_encoder(name, device="cpu")
     source: Any = getattr(encoder, "model", [None])[0]
     source = getattr(source, "auto_model", None)

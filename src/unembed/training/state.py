@@ -9,7 +9,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 
+from unembed.checkpoint import rename_old_weights
 from unembed.errors import TrainingError, first_line
 from unembed.files import write_bytes
 
@@ -47,7 +49,8 @@ def load_state(path: Path, modules: Mapping[str, nn.Module], optimisers: Sequenc
         with safe_open(path, "pt") as file:
             metadata = {key: json.loads(value) for key, value in file.metadata().items()}
         for prefix, module in modules.items():
-            module.load_state_dict(_under(tensors, f"{prefix}."))
+            wrapped = "module." if isinstance(module, AveragedModel) else ""
+            module.load_state_dict(rename_old_weights(_under(tensors, f"{prefix}."), wrapped))
         for number, optimiser in enumerate(optimisers):
             state: dict[int, dict[str, Any]] = {}
             for key, value in _under(tensors | metadata["numbers"], f"optimiser.{number}.").items():
