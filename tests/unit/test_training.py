@@ -370,7 +370,7 @@ def test_a_readout_that_was_stopped_half_way_becomes_that_of_an_uninterrupted_ru
     else:
         stopped = run(build("parts"), Callbacks(on_stage=stop))
         assert (stopped.reason, stopped.step) == ("interrupted", 0)
-    with pytest.raises(TrainingError, match="holds a run already"):
+    with pytest.raises(TrainingError, match="already holds a run"):
         run(build("parts"))
     steps = []
     run(build("parts"), Callbacks(on_stage=lambda *stage: steps.append(stage)), resume=True)
