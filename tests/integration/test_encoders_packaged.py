@@ -128,7 +128,7 @@ def test_use_knows_several_languages(load):
 def test_use_has_neither_prompt_nor_shorter_vectors(load):
     load("use-multilingual-v3")
     for option in ({"prompt": "query: "}, {"truncate_dim": 64}, {"task": "separation"}):
-        with pytest.raises(ConfigError, match=f"has no {next(iter(option))}"):
+        with pytest.raises(ConfigError, match=f"does not support {next(iter(option))}"):
             load_encoder("use-multilingual-v3", **option)
 
 

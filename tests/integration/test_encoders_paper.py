@@ -141,7 +141,7 @@ class TestJina:
         with pytest.raises(EncoderError, match="has no task 'retrieval'") as caught:
             load_encoder(str(jina), task="retrieval", device="cpu")
         assert "retrieval." in caught.value.remedy
-        with pytest.raises(ConfigError, match="has no task"):
+        with pytest.raises(ConfigError, match="does not support task"):
             load_encoder(str(qwen3), task="retrieval.passage", device="cpu")
 
 

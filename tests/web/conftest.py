@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="needs the server: pip install 'unembed[se
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its driver keeps an event loop running, which other tests must not find
 def browser():
     if CHROMIUM is None:
         pytest.skip("needs a browser: apt-get install chromium")
