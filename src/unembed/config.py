@@ -265,6 +265,11 @@ class GuidedConfig(_Section):
     """Hypotheses that each round starts from."""
     proposals: Positive = 64
     """Changed hypotheses that a round embeds, per vector."""
+    compositions: Count = 16
+    """Of these, combinations of edits that were tried before."""
+    elders: Positive = 4
+    calls: Positive | None = None
+    """Encoder calls per vector after which the search ends."""
     rounds: Count = 20
     seconds: Annotated[float, Field(gt=0.0)] | None = None
     """Time budget per batch of vectors. With one, the result depends on the machine."""

@@ -7,10 +7,16 @@ from torch import Tensor
 from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
 from unembed.model import Choice
+from unembed.model.candidates import Candidates
 
 
 class Condition(Protocol):
     """What a batch of vectors says; computed once, used in every pass."""
+
+    @property
+    def offsets(self) -> Tensor:
+        """(B, outputs): what the vectors say about each token before any pass. Or (B, C), of C candidates."""
+        ...
 
     def rows(self, index: Tensor) -> Self:
         """Return the condition of some rows."""
@@ -23,8 +29,13 @@ class Engine(Protocol):
     config: ModelConfig
     vocabulary: CanvasVocabulary
 
-    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Any:
-        """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
+    def condition(
+        self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None
+    ) -> Any:
+        """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none.
+
+        With ``candidates``, the logits are those of these C tokens only.
+        """
         ...
 
     def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
@@ -32,7 +43,7 @@ class Engine(Protocol):
         ...
 
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
-        """Score tokens at the M positions that ``where`` (B, T) marks: (M, outputs)."""
+        """Score tokens at the M positions that ``where`` (B, T) marks: (M, outputs) or (M, C)."""
         ...
 
     def likeliest(

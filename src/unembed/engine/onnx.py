@@ -22,6 +22,7 @@ from unembed.engine.graphs import GRAPHS, GraphPrecision, make_graphs, pass_inpu
 from unembed.errors import CheckpointError, first_line, require_extra
 from unembed.files import atomic_path, checksum, write_bytes, write_json
 from unembed.model import Choice, Condition, ConditionalMDLM
+from unembed.model.candidates import Candidates
 from unembed.model.mdlm import positions_asked, put_back
 
 if TYPE_CHECKING:
@@ -69,9 +70,11 @@ class OnnxEngine:
         return cls(model, {name: folder / name for name in GRAPHS})
 
     @torch.no_grad()
-    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Condition:
+    def condition(
+        self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None
+    ) -> Condition:
         """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
-        return self.model.condition(embeddings, dropped)
+        return self.model.condition(embeddings, dropped, candidates)
 
     @torch.no_grad()
     def hidden(
@@ -86,6 +89,8 @@ class OnnxEngine:
     def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Score tokens at the M positions that ``where`` (B, T) marks: (M, outputs)."""
         (products,) = _run(self._products, {"hidden": hidden[where]})
+        if condition.candidates is not None:
+            products = products.index_select(1, condition.candidates.tokens)
         return products.add_(self._offsets(where, canvas, condition))
 
     @torch.no_grad()
@@ -105,7 +110,8 @@ class OnnxEngine:
     def _offsets(self, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Return what is added to the products, (M, outputs) or, of a single canvas, (1, outputs)."""
         every = torch.arange(len(canvas))
-        offsets = self.model.damp_(condition.offsets.clone(), every, canvas)
+        tokens = None if condition.candidates is None else condition.candidates.tokens
+        offsets = self.model.damp_(condition.offsets.clone(), every, canvas, tokens)
         return offsets if len(canvas) == 1 else offsets.index_select(0, where.nonzero()[:, 0])
 
     @torch.no_grad()

@@ -8,8 +8,11 @@ from torch import Tensor
 from unembed.decoding.guided.hypothesis import Ids
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
+from unembed.model.candidates import Candidates
 
 _CANVASES_AT_ONCE = 64
+# Tokens that are scored for each vector: those that its readout finds likeliest.
+_SHORTLIST = 2048
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,20 @@ class MaskFiller:
     def __init__(self, engine: Engine, noise: NoiseSchedule, embeddings: Tensor) -> None:
         self.engine, self.noise = engine, noise
         self.mask = engine.vocabulary.mask
-        self._condition = engine.condition(embeddings)
         self._device = embeddings.device
+        self._condition = engine.condition(embeddings)
+        offsets = self._condition.offsets
+        size = min(_SHORTLIST, int(offsets.isfinite().sum(1).min()))
+        self.shortlists: list[Tensor] = list(offsets.topk(size).indices.sort().values)
+        """The tokens that are scored for each vector, in ascending order."""
+        none = torch.zeros(size, device=self._device)
+        self._conditions = [
+            engine.condition(embeddings[row : row + 1], candidates=Candidates(tokens, none))
+            for row, tokens in enumerate(self.shortlists)
+        ]
 
     def log_probabilities(self, questions: list[Question]) -> list[Tensor]:
-        """Return the log-probabilities at the masks of each canvas, (masks, outputs) on the CPU."""
+        """Return the log-probabilities of the vector's shortlist at the masks of each canvas, (masks, C) on the CPU."""
         answers: dict[int, Tensor] = {}
         by_length: dict[int, list[int]] = {}
         for number, question in enumerate(questions):
@@ -40,14 +52,23 @@ class MaskFiller:
             for start in range(0, len(numbers), _CANVASES_AT_ONCE):
                 part = numbers[start : start + _CANVASES_AT_ONCE]
                 canvas = torch.tensor([questions[number].canvas for number in part], device=self._device)
-                condition = self._condition.rows(torch.tensor([questions[number].row for number in part]))
+                rows = torch.tensor([questions[number].row for number in part])
                 masked = canvas == self.mask
                 times = self.noise.time_of(masked.float().mean(1))
-                hidden = self.engine.hidden(canvas, condition, times, masked)
-                logits = self.engine.logits(hidden, masked, canvas, condition)
-                scores = logits.float().log_softmax(-1).cpu()
-                answers |= dict(zip(part, torch.split(scores, masked.sum(1).tolist()), strict=True))
+                hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked)
+                for row in rows.unique().tolist():
+                    index = (rows == row).nonzero()[:, 0]
+                    condition = self._conditions[row].rows(torch.zeros_like(index))
+                    logits = self.engine.logits(hidden[index], masked[index], canvas[index], condition)
+                    scores = logits.float().log_softmax(-1).cpu()
+                    own = [part[each] for each in index.tolist()]
+                    answers |= dict(zip(own, torch.split(scores, masked[index].sum(1).tolist()), strict=True))
         return [answers[number] for number in range(len(questions))]
+
+    def wanted(self, row: int, vector: Tensor) -> Tensor:
+        """Return how much likelier the readout finds each token of the shortlist for the row's vector than for another."""
+        theirs = self.engine.condition(vector[None].to(self._device)).offsets[0, self.shortlists[row]]
+        return (self._condition.offsets[row, self.shortlists[row]] - theirs).float().cpu()
 
     def fill(self, questions: list[Question]) -> list[Ids]:
         """Fill all masks in two passes: the surer half first, then the rest in view of it."""
@@ -60,7 +81,7 @@ class MaskFiller:
                 canvas = list(question.canvas)
                 count = len(masked) if last else -(-len(masked) // 2)
                 for index in likeliest.values.argsort(descending=True)[:count].tolist():
-                    canvas[masked[index]] = int(likeliest.indices[index])
+                    canvas[masked[index]] = int(self.shortlists[question.row][likeliest.indices[index]])
                 filled.append(Question(question.row, tuple(canvas)))
             questions = filled
         return [question.canvas for question in questions]

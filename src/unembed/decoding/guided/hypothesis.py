@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 Ids = tuple[int, ...]
+Slots = tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -23,12 +24,13 @@ class Hypothesis:
     """The hypothesis that it was made from; None for a blind first one."""
     move: str = ""
     """The name of the move that made it."""
+    slots: Slots = ()
+    """The identity of each token, see :mod:`unembed.decoding.guided.edits`."""
+    predicted: tuple | None = None
     confidence: list[float] | None = None
     """Probability of each token; None until the denoiser was asked."""
     proposals: dict[str, list[Ids]] = field(default_factory=dict)
     """Changed texts that were not tried yet, by the name of the move; the most promising last."""
-    improvements: list["Hypothesis"] = field(default_factory=list)
-    """Changed texts of the last round that came nearer than this one."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,4 @@ class Attempt:
     """As far as it is known."""
     parent: Hypothesis | None = None
     move: str = ""
+    predicted: tuple | None = None

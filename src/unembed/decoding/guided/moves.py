@@ -5,7 +5,6 @@ A move only proposes texts; which of them are embedded and kept is up to the sea
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import torch
@@ -18,18 +17,17 @@ from unembed.decoding.guided.search import Search
 
 # Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
 _STRIDE = 5
-_ALTERNATIVES = 16  # per position
-_INSERTED = 3  # tokens per gap
+_ALTERNATIVES = 16  # per position or gap
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 3
 _LONGEST_SPAN = 4
 _REORDERINGS = 200  # whatever the length
-# Short phrases are moved first, mostly: a phrase may come before another one that is up to this many tokens shorter.
-_LENGTH_TOLERANCE = 2.0
-_MERGED_AT_MOST = 4
 _LOG_FLOOR = -15.0
 # Weight of the denoiser's log-probability relative to the estimated gain in cosine.
 _LIKELIHOOD_WEIGHT = 0.01
+import os
+_WANTED = float(os.environ.get("WANTED", "0.5"))
+_CROWD = float(os.environ.get("CROWD", "0.3"))
 
 
 @dataclass
@@ -39,13 +37,26 @@ class Subject:
     row: int
     search: Search
     hypothesis: Hypothesis
+    tokens: Tensor = field(default_factory=lambda: torch.empty(0))
+    """(C,) the tokens that are scored, in ascending order."""
     scores: Tensor = field(default_factory=lambda: torch.empty(0))
-    """(T, outputs) log-probabilities at each position, once the hypothesis was judged."""
+    """(T, C) their log-probabilities at each position."""
+    gap_scores: Tensor = field(default_factory=lambda: torch.empty(0))
+    """(T + 1, C) their log-probabilities in each gap."""
+    wanted: Tensor = field(default_factory=lambda: torch.empty(0))
+    """(C,) how much more the vector asks for each than the hypothesis gives."""
 
     @property
     def ids(self) -> Ids:
         """Its tokens."""
         return self.hypothesis.ids
+
+    def own(self, scores: Tensor, absent: float) -> Tensor:
+        """Return from scores (T, C) that of the token at each position; ``absent`` where it is not scored."""
+        ids = torch.tensor(self.ids)
+        columns = torch.searchsorted(self.tokens, ids).clamp(max=len(self.tokens) - 1)
+        mine = scores.gather(1, columns[:, None])[:, 0].clamp(min=_LOG_FLOOR)
+        return torch.where(self.tokens[columns] == ids, mine, torch.full_like(mine, absent))
 
 
 @dataclass(frozen=True)
@@ -74,19 +85,26 @@ class Move:
     propose: Callable[[Tools, list[Subject]], list[list[Ids]]]
     """Returns changed texts of each hypothesis, the most promising last."""
     possible: Callable[[Tools], bool] = lambda tools: True
-    every_round: bool = False
-    """Whether a hypothesis that stays in the beam gets new proposals each round."""
 
 
 def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
     """Give the hypotheses in the beams, by the row of their vector, the proposals that they do not have yet."""
-    subjects = [Subject(row, search, parent) for row, search in searches.items() for parent in search.beam]
-    new = [subject for subject in subjects if subject.hypothesis.confidence is None]
+    new = [
+        Subject(row, search, parent)
+        for row, search in searches.items()
+        for parent in search.beam
+        if not parent.proposals
+    ]
+    if not new:
+        return
     judge(tools, new)
+    if tools.resize:
+        look_into_gaps(tools, new)
+    for subject in new:
+        subject.wanted = tools.filler.wanted(subject.row, torch.from_numpy(subject.hypothesis.vector))
     for move in MOVES:
-        changed = subjects if move.every_round else new
-        if changed and move.possible(tools):
-            for subject, proposals in zip(changed, move.propose(tools, changed), strict=True):
+        if move.possible(tools):
+            for subject, proposals in zip(new, move.propose(tools, new), strict=True):
                 subject.hypothesis.proposals[move.name] = proposals
 
 
@@ -102,26 +120,47 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
     answers = tools.filler.log_probabilities(questions)
     for subject in subjects:
         length = len(subject.ids)
-        subject.scores = torch.empty((length, answers[0].shape[1]))
+        subject.tokens = tools.filler.shortlists[subject.row]
+        subject.scores = torch.empty((length, len(subject.tokens)))
         for offset in range(min(_STRIDE, length)):
             subject.scores[offset::_STRIDE] = answers.pop(0)
-        own = _own_scores(subject)
+        own = subject.own(subject.scores, _LOG_FLOOR)
         subject.hypothesis.confidence = own.exp().tolist()
         subject.hypothesis.fluency = float(own.mean())
 
 
-def _own_scores(subject: Subject) -> Tensor:
-    """Return the log-probability of each token of a hypothesis that was judged."""
-    return subject.scores.gather(1, torch.tensor(subject.ids)[:, None])[:, 0].clamp(min=_LOG_FLOOR)
+def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
+    """Ask the denoiser what could stand between the tokens: several gaps far apart are opened at once."""
+    questions: list[Question] = []
+    asked: list[tuple[Subject, range]] = []
+    for subject in subjects:
+        ids = subject.ids
+        gaps, room = len(ids) + 1, tools.longest - len(ids)
+        subject.gap_scores = torch.full((gaps, len(subject.tokens)), -torch.inf)
+        if room < 1:
+            continue
+        stride = min(gaps, max(_STRIDE, -(-gaps // room)))
+        offsets = subject.search.random.permutation(stride)[:_STRIDE].tolist()
+        for opened in (range(offset, gaps, stride) for offset in offsets):
+            canvas = list(ids)
+            for gap in reversed(opened):
+                canvas.insert(gap, tools.filler.mask)
+            questions.append(Question(subject.row, tuple(canvas)))
+            asked.append((subject, opened))
+        subject.search.passes += len(offsets)
+    for (subject, opened), scores in zip(asked, tools.filler.log_probabilities(questions), strict=True):
+        subject.gap_scores[list(opened)] = scores
 
 
 def substitute(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
-    """Exchange single tokens for those that the denoiser finds likelier."""
+    """Exchange single tokens for those that the denoiser finds likelier, and that the vector asks for."""
     proposals = []
     for subject in subjects:
-        likeliest = subject.scores.topk(_ALTERNATIVES)
-        worth = likeliest.values - _own_scores(subject)[:, None]
-        proposals.append(substitutions(subject.ids, likeliest.indices.numpy(), worth.numpy()))
+        wanted = subject.wanted.expand_as(subject.scores)
+        worth = subject.scores + _WANTED * wanted
+        worth = worth - (subject.own(subject.scores, _LOG_FLOOR) + _WANTED * subject.own(wanted, 0.0))[:, None]
+        best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
+        proposals.append(substitutions(subject.ids, subject.tokens[best.indices].numpy(), best.values.numpy()))
     return proposals
 
 
@@ -136,8 +175,10 @@ def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
             continue
         subject.search.encoder_calls += 1
         tokens, gains = estimate
-        likelihood = subject.scores.gather(1, torch.from_numpy(tokens)).clamp(min=_LOG_FLOOR).numpy()
-        proposals.append(substitutions(subject.ids, tokens, gains + _LIKELIHOOD_WEIGHT * likelihood))
+        columns = torch.searchsorted(subject.tokens, torch.from_numpy(tokens)).clamp(max=len(subject.tokens) - 1)
+        known = subject.tokens[columns].numpy() == tokens
+        likelihood = np.where(known, subject.scores.gather(1, columns).clamp(min=_LOG_FLOOR).numpy(), _LOG_FLOOR)
+        proposals.append(substitutions(subject.ids, tokens, gains + _LIKELIHOOD_WEIGHT * likelihood, _CROWD/30))
     return proposals
 
 
@@ -162,44 +203,35 @@ def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
 
 
 def insert(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
-    """Open gaps, several far apart at once as in ``judge``, and let the denoiser fill each."""
-    questions: list[Question] = []
-    asked: list[tuple[int, range]] = []
-    for number, subject in enumerate(subjects):
+    """Put a token into a gap: one that the denoiser finds likely there, and that the vector asks for."""
+    proposals = []
+    for subject in subjects:
         ids = subject.ids
-        gaps, room = len(ids) + 1, tools.longest - len(ids)
-        if room < 1:
-            continue
-        stride = min(gaps, max(_STRIDE, -(-gaps // room)))
-        offsets = subject.search.random.permutation(stride)[:_STRIDE].tolist()
-        for opened in (range(offset, gaps, stride) for offset in offsets):
-            pieces = ((tools.filler.mask, *ids[gap : gap + stride]) for gap in opened)
-            questions.append(Question(subject.row, (*ids[: opened.start], *chain.from_iterable(pieces))))
-            asked.append((number, opened))
-        subject.search.passes += len(offsets)
-    ranked: list[list[tuple[float, Ids]]] = [[] for _ in subjects]
-    for (number, opened), scores in zip(asked, tools.filler.log_probabilities(questions), strict=True):
-        ids, likeliest = subjects[number].ids, scores.topk(_INSERTED)
-        for gap, tokens, values in zip(opened, likeliest.indices.tolist(), likeliest.values.tolist(), strict=True):
-            ranked[number] += [
-                (value, (*ids[:gap], token, *ids[gap:])) for token, value in zip(tokens, values, strict=True)
+        worth = subject.gap_scores + _WANTED * subject.wanted
+        best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
+        tokens = subject.tokens[best.indices].numpy()
+        proposals.append(
+            [
+                (*ids[:gap], int(tokens[gap, rank]), *ids[gap:])
+                for gap, rank in _ascending(best.values.numpy())
             ]
-    return [[ids for _, ids in sorted(proposals)] for proposals in ranked]
+        )
+    return proposals
 
 
 def delete(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
-    """Leave out a token or a few in a row."""
-    return [deletions(subject.hypothesis) for subject in subjects]
+    """Leave out a token or a few in a row, the doubtful and unwanted ones first."""
+    proposals = []
+    for subject in subjects:
+        wanted = subject.own(subject.wanted.expand_as(subject.scores), 0.0)
+        worth = subject.own(subject.scores, _LOG_FLOOR) + _WANTED * wanted
+        proposals.append(deletions(subject.ids, worth.numpy()))
+    return proposals
 
 
 def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
     """Move tokens and phrases to other positions."""
     return [reorderings(subject.ids, subject.search.random) for subject in subjects]
-
-
-def merge(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
-    """Try changes together that each helped alone in the last round."""
-    return [merged(subject.hypothesis) for subject in subjects]
 
 
 MOVES = (
@@ -209,29 +241,34 @@ MOVES = (
     Move("reorder", (1.0, 4.0), reorder),
     Move("insert", (1.0, 4.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 4.0), delete, possible=lambda tools: tools.resize),
-    Move("merge", (3.0, 4.0), merge, every_round=True),
 )
 PRIORS = {move.name: move.prior for move in MOVES}
 
 
-def substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray) -> list[Ids]:
+def _ascending(worth: np.ndarray, crowd: float = _CROWD) -> list[tuple[int, int]]:
+    """Return the positions and ranks of worth (T, n), each row in descending order; what is worth most last.
+
+    A second choice for a position is worth less than its first.
+    """
+    worth = worth - crowd * np.arange(worth.shape[1])
+    order = np.argsort(worth, axis=None, kind="stable")
+    pairs = zip(*np.unravel_index(order, worth.shape), strict=True)
+    return [(int(position), int(rank)) for position, rank in pairs if np.isfinite(worth[position, rank])]
+
+
+def substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray, crowd: float = _CROWD) -> list[Ids]:
     """Return the texts in which one token is another one of ``tokens`` (T, n), those of most ``worth`` (T, n) last."""
-    positions, columns = np.unravel_index(np.argsort(worth, axis=None, kind="stable"), worth.shape)
-    changed = []
-    for position, column in zip(positions.tolist(), columns.tolist(), strict=True):
-        token = int(tokens[position, column])
-        if token != ids[position] and np.isfinite(worth[position, column]):
-            changed.append((*ids[:position], token, *ids[position + 1 :]))
-    return changed
+    return [
+        (*ids[:position], int(tokens[position, rank]), *ids[position + 1 :])
+        for position, rank in _ascending(worth, crowd)
+        if tokens[position, rank] != ids[position]
+    ]
 
 
-def deletions(parent: Hypothesis) -> list[Ids]:
-    """Return the texts that lack a token or a few in a row, those that lack the most doubtful ones last."""
-    if parent.confidence is None:
-        return []
-    ids = parent.ids
+def deletions(ids: Ids, worth: np.ndarray) -> list[Ids]:
+    """Return the texts that lack a token or a few in a row, those that lack what is worth least last."""
     spans = [
-        (float(np.mean(parent.confidence[start : start + width])), start, start + width)
+        (float(np.mean(worth[start : start + width])), start, start + width)
         for width in range(1, min(_LONGEST_DELETION, len(ids) - 1) + 1)
         for start in range(len(ids) - width + 1)
     ]
@@ -239,47 +276,37 @@ def deletions(parent: Hypothesis) -> list[Ids]:
 
 
 def reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
-    """Return texts in which a phrase stands elsewhere, those that move short ones mostly last.
+    """Return texts in which two phrases have changed places, those that change short ones mostly last.
 
-    They are drawn: a long text has far too many to list them all. Half of the draws move one token, a quarter two.
+    They are drawn: a long text has far too many to list them all. The phrases may be neighbours, or have others between
+    them that stay; to move a phrase is to exchange it with what it moves past.
     """
-    length, draws = len(ids), 2 * _REORDERINGS
+    length, draws = len(ids), 3 * _REORDERINGS
     if length < 2:
         return []
-    widths = np.minimum(random.geometric(0.5, draws), length // 2)
-    starts = random.integers(0, length - widths + 1)
-    targets = random.integers(0, length - widths)
-    targets += targets >= starts  # anywhere but where the phrase is
-    # To move a phrase is to exchange it with what it moves past: [low, middle) with [middle, high).
-    low = np.minimum(starts, targets)
-    middle = np.where(targets < starts, starts, starts + widths)
-    high = np.maximum(starts, targets) + widths
-    order = np.argsort(widths + _LENGTH_TOLERANCE * random.random(draws))
-    cuts = dict.fromkeys(zip(low[order].tolist(), middle[order].tolist(), high[order].tolist(), strict=True))
-    moved = [
-        (*ids[:start], *ids[centre:end], *ids[start:centre], *ids[end:])
-        for start, centre, end in list(cuts)[:_REORDERINGS]
-    ]
-    return moved[::-1]
-
-
-def merged(parent: Hypothesis) -> list[Ids]:
-    """Join the substitutions that each improved on a hypothesis, the best ones last."""
-    changes: list[dict[int, int]] = []
-    for child in sorted(parent.improvements, key=lambda child: -child.cosine):
-        if len(child.ids) != len(parent.ids):
-            continue
-        pairs = enumerate(zip(parent.ids, child.ids, strict=True))
-        change = {position: new for position, (old, new) in pairs if old != new}
-        if not any(change.keys() & other.keys() for other in changes):
-            changes.append(change)
-    together = [changes[:count] for count in range(2, min(len(changes), _MERGED_AT_MOST) + 1)]
-    if len(changes) > 2:
-        together.insert(0, [changes[0], changes[2]])
-    texts = []
-    for group in together:
-        ids = dict(enumerate(parent.ids))
-        for change in group:
-            ids |= change
-        texts.append(tuple(ids.values()))
-    return texts
+    cuts: dict[tuple[int, int, int, int], float] = {}
+    for adjacent in random.random(draws) < 0.6:
+        if adjacent or length < 3:
+            width = min(int(random.geometric(0.5)), length // 2)
+            start = int(random.integers(0, length - width + 1))
+            other = int(random.integers(0, length - width))
+            other += other >= start
+            low, high = min(start, other), max(start, other) + width
+            middle = start if other < start else start + width
+            cut = (low, middle, middle, high)
+            size = float(width)
+        else:
+            left, right = (min(int(random.geometric(0.6)), length // 2) for _ in range(2))
+            if left + right >= length:
+                continue
+            first = int(random.integers(0, length - left - right))
+            last = int(random.integers(first + left + 1, length - right + 1))
+            cut = (first, first + left, last, last + right)
+            size = (left + right) / 2 + 0.5
+        cuts.setdefault(cut, size + 2.0 * random.random())
+    ordered = sorted(cuts, key=cuts.__getitem__)[:_REORDERINGS]
+    texts = dict.fromkeys(
+        (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:]) for a, b, c, d in ordered
+    )
+    texts.pop(ids, None)
+    return list(texts)[::-1]

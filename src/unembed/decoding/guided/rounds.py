@@ -73,7 +73,7 @@ class GuidedRounds:
         self.oracle, self.lengths, self.batch_size = oracle, lengths, batch_size
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
-        self._searches = {row: Search(options.guided, stream, PRIORS) for row, stream in enumerate(streams)}
+        self._searches = {row: Search(options.guided, stream, PRIORS, self._targets[row]) for row, stream in enumerate(streams)}
         self._stopped: set[int] = set()
         self._rounds = self._run()
         self._seconds = 0.0
@@ -110,7 +110,7 @@ class GuidedRounds:
         for number in range(config.rounds + 1):
             over = number == config.rounds or self._out_of_time()
             ending = {
-                row: search for row, search in self._searches.items() if over or search.finished or row in self._stopped
+                row: search for row, search in self._searches.items() if over or search.finished or search.encoder_calls >= (config.calls or 1 << 40) or row in self._stopped
             }
             active = {row: search for row, search in self._searches.items() if row not in ending}
             _judge_best(tools, ending)
@@ -171,7 +171,7 @@ class GuidedRounds:
         for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
             cosine = float(vector @ self._targets[row])
             hypotheses[row].append(
-                Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, parent=attempt.parent, move=attempt.move)
+                Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, parent=attempt.parent, move=attempt.move, predicted=attempt.predicted)
             )
         for row, search in self._searches.items():
             search.encoder_calls += len(hypotheses[row])

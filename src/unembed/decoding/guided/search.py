@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from unembed.config import GuidedConfig
+from unembed.decoding.guided.edits import SlotBook, compare
+from unembed.decoding.guided.memory import EditMemory
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
 
 # Proposals of the next hypothesis in the beam compete as if they came this much later in its list.
@@ -21,7 +23,11 @@ class Search:
     """Keeps the best hypotheses of one vector, and decides which changes to try."""
 
     def __init__(
-        self, config: GuidedConfig, random: np.random.Generator, priors: Mapping[str, tuple[float, float]]
+        self,
+        config: GuidedConfig,
+        random: np.random.Generator,
+        priors: Mapping[str, tuple[float, float]],
+        target: np.ndarray,
     ) -> None:
         """Start without any hypothesis.
 
@@ -31,6 +37,11 @@ class Search:
             priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
         """
         self.config = config
+        self.target = target
+        self.slots = SlotBook()
+        self.memory = EditMemory()
+        self.elders: list[Hypothesis] = []
+        self.log: list = []
         self.random = random
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
@@ -57,11 +68,11 @@ class Search:
 
     def choose(self) -> list[Attempt]:
         """Take the most promising proposals of the beam, more of the moves that have helped."""
+        attempts = self._compose()
         chances = {move: successes / attempts for move, (successes, attempts) in self._record.items()}
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
         taken = dict.fromkeys(chances, 0)
-        attempts: list[Attempt] = []
         while len(attempts) < self.config.proposals:
             available = [move for move, attempt in waiting.items() if attempt is not None]
             if not available:
@@ -80,6 +91,24 @@ class Search:
             self._rounds_without_gain = self.config.patience
         return attempts
 
+    def _compose(self) -> list[Attempt]:
+        """Return the combinations of known edits that promise most."""
+        if not self.config.compositions or self.best is None:
+            return []
+        candidates = []
+        for parent in self.elders:
+            candidates += [(*each, parent) for each in self.memory.combine(parent, self.target)]
+        candidates.sort(key=lambda each: -each[0])
+        attempts, texts = [], set()
+        for cosine, ids, count, parent in candidates:
+            if len(attempts) == self.config.compositions or cosine < self.best.cosine:
+                break
+            if ids in self._seen or ids in texts:
+                continue
+            texts.add(ids)
+            attempts.append(Attempt(ids, parent.fluency, parent, "compose", (cosine, count)))
+        return attempts
+
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""
         turns = {parent: _DELAY_PER_RANK * rank for rank, parent in enumerate(self.beam)}
@@ -95,25 +124,28 @@ class Search:
         """Take in hypotheses that were embedded, learn which moves helped, and choose which ones to change next."""
         before = -1.0 if self.best is None else self.best.cosine
         pool = list(self.beam)
-        for parent in self.beam:
-            parent.improvements = []
         for hypothesis in hypotheses:
             pool.append(hypothesis)
-            if hypothesis.parent is None:
+            parent = hypothesis.parent
+            if parent is None:
+                hypothesis.slots = self.slots.first(hypothesis.ids)
                 continue
-            record = self._record[hypothesis.move]
-            record[1] += 1.0
-            if hypothesis.cosine > hypothesis.parent.cosine + _SMALLEST_GAIN:
-                record[0] += 1.0
-                hypothesis.parent.improvements.append(hypothesis)
+            changes = compare(parent.ids, hypothesis.ids)
+            hypothesis.slots = self.slots.after(parent.slots, changes)
+            if hypothesis.move != "compose":
+                self.memory.learn(self.slots.edit(parent.slots, changes), hypothesis.vector - parent.vector)
+            record = self._record.get(hypothesis.move)
+            if record:
+                record[1] += 1.0
+                if hypothesis.cosine > parent.cosine + _SMALLEST_GAIN:
+                    record[0] += 1.0
+            self.log.append((hypothesis.move, hypothesis.predicted, hypothesis.cosine, parent.cosine, before))
         if not pool:
             return
         self.best = max(pool, key=lambda hypothesis: hypothesis.cosine)
         self._rounds_without_gain = 0 if self.best.cosine > before + _SMALLEST_GAIN else self._rounds_without_gain + 1
-        previous, self.beam = self.beam, self._select(pool)
-        for parent in previous:
-            if parent not in self.beam:  # it never comes back; only its children may still refer to it
-                parent.proposals, parent.improvements = {}, []
+        self.elders = sorted({*self.elders, *pool}, key=lambda hypothesis: -hypothesis.cosine)[: self.config.elders]
+        self.beam = self._select(pool)
 
     def _select(self, pool: list[Hypothesis]) -> list[Hypothesis]:
         """Keep the best by cosine and fluency together; the best by cosine and a clearly longer or shorter one stay."""
