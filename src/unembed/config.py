@@ -279,7 +279,7 @@ class GuidedConfig(_Section):
     """Rounds without a better hypothesis after which a vector is finished."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
-    fluency: Annotated[float, Field(ge=0.0)] = 0.02
+    fluency: Annotated[float, Field(ge=0.0)] = 0.001
     """Weight of the denoiser's log-likelihood (nats per token) relative to the cosine, when hypotheses are ranked."""
 
 

@@ -36,6 +36,7 @@ class MaskFiller:
         size = min(_SHORTLIST, int(offsets.isfinite().sum(1).min()))
         self.shortlists: list[Tensor] = list(offsets.topk(size).indices.sort().values)
         """The tokens that are scored for each vector, in ascending order."""
+        self.priors = [offsets[row, tokens].float().log_softmax(-1) for row, tokens in enumerate(self.shortlists)]
         none = torch.zeros(size, device=self._device)
         self._conditions = [
             engine.condition(embeddings[row : row + 1], candidates=Candidates(tokens, none))
@@ -65,10 +66,11 @@ class MaskFiller:
                     answers |= dict(zip(own, torch.split(scores, masked[index].sum(1).tolist()), strict=True))
         return [answers[number] for number in range(len(questions))]
 
-    def wanted(self, row: int, vector: Tensor) -> Tensor:
-        """Return how much likelier the readout finds each token of the shortlist for the row's vector than for another."""
-        theirs = self.engine.condition(vector[None].to(self._device)).offsets[0, self.shortlists[row]]
-        return (self._condition.offsets[row, self.shortlists[row]] - theirs).float().cpu()
+    def wanted(self, row: int, direction: Tensor) -> Tensor:
+        """Return how much the readout asks for each token of the shortlist, (C,): of the row's vector and a direction."""
+        tokens = self.shortlists[row]
+        theirs = self.engine.condition(direction[None].to(self._device)).offsets[0, tokens].float()
+        return theirs.log_softmax(-1).cpu()
 
     def fill(self, questions: list[Question]) -> list[Ids]:
         """Fill all masks in two passes: the surer half first, then the rest in view of it."""

@@ -1,6 +1,7 @@
 """The texts that a guided search tries, and what is known about each. Plain data."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Hypothesis:
     cosine: float
     """Of that vector with the one that is inverted."""
     fluency: float
-    """Mean log-probability of its tokens, each given the vector and most of the others; the parent's until known."""
+    """Sum of the log-probabilities of its tokens, each given the vector and most of the others; at first an estimate."""
     parent: "Hypothesis | None" = None
     """The hypothesis that it was made from; None for a blind first one."""
     move: str = ""
@@ -29,8 +30,18 @@ class Hypothesis:
     predicted: tuple | None = None
     confidence: list[float] | None = None
     """Probability of each token; None until the denoiser was asked."""
-    proposals: dict[str, list[Ids]] = field(default_factory=dict)
+    judged: bool = False
+    """Whether the denoiser was asked for its fluency."""
+    proposals: dict[str, list["Proposal"]] = field(default_factory=dict)
     """Changed texts that were not tried yet, by the name of the move; the most promising last."""
+
+
+class Proposal(NamedTuple):
+    """A changed text."""
+
+    ids: Ids
+    fluency: float
+    """By how much the change alters the fluency, as far as the denoiser can tell; 0 if it was not asked."""
 
 
 @dataclass(frozen=True)

@@ -14,27 +14,35 @@ class EditMemory:
     """Remembers the difference that each edit made to the vector of the text that it was tried on."""
 
     def __init__(self) -> None:
-        self._differences: dict[Edit, np.ndarray] = {}
+        self._differences: dict[Edit, tuple[np.ndarray, float]] = {}
 
-    def learn(self, edit: Edit, difference: np.ndarray) -> None:
+    def learn(self, edit: Edit, difference: np.ndarray, bonus: float) -> None:
         """Take in what an edit did; it replaces what was known about it."""
         self._differences.pop(edit, None)
-        self._differences[edit] = difference
+        self._differences[edit] = difference, bonus
 
-    def combine(self, hypothesis: Hypothesis, target: np.ndarray) -> list[tuple[float, Ids, int]]:
+    def knows(self, edit: Edit) -> bool:
+        """Whether an edit was tried."""
+        return edit in self._differences
+
+    def combine(self, hypothesis: Hypothesis, target: np.ndarray, weight: float, cost: float) -> list[tuple]:
         """Return texts that edits which are known could make of a hypothesis: score, text, number of edits."""
         positions = {slot: position for position, slot in enumerate(hypothesis.slots)}
         located: list[list[Change]] = []
         differences: list[np.ndarray] = []
-        for edit, difference in self._differences.items():
+        fluency: list[float] = []
+        for edit, (difference, change) in self._differences.items():
             changes = locate(edit, positions)
             if changes is not None:
                 located.append(changes)
                 differences.append(difference)
+                fluency.append(change)
         if not located:
             return []
         matrix = np.stack(differences)
-        chosen = _most_promising(hypothesis.vector, target, matrix, located)
+        bonus = weight * np.array(fluency) - cost
+        chosen = _most_promising(hypothesis.vector, target, matrix, located, bonus)
+        bonus = bonus[chosen]
         located, matrix = [located[index] for index in chosen], matrix[chosen]
         cells = np.zeros((len(located), 2 * len(hypothesis.ids) + 1), dtype=bool)
         for row, changes in enumerate(located):
@@ -45,18 +53,19 @@ class EditMemory:
                 else:
                     cells[row, 2 * start + 1 : 2 * end] = True
         results = []
-        for composition in compose(hypothesis.vector, target, matrix, cells, np.zeros(len(matrix))):
+        for composition in compose(hypothesis.vector, target, matrix, cells, bonus):
             changes = [change for index in composition.edits for change in located[index]]
-            results.append((composition.cosine, apply(hypothesis.ids, changes), len(composition.edits)))
+            change = sum(fluency[chosen[index]] for index in composition.edits)
+            results.append((composition.cosine, apply(hypothesis.ids, changes), change, len(composition.edits)))
         return results
 
 
 def _most_promising(
-    vector: np.ndarray, target: np.ndarray, differences: np.ndarray, located: list[list[Change]]
+    vector: np.ndarray, target: np.ndarray, differences: np.ndarray, located: list[list[Change]], bonus: np.ndarray
 ) -> list[int]:
     """Choose edits by what each promises alone, and not too many of one position."""
     moved = vector + differences
-    cosine = moved @ target / np.sqrt((moved**2).sum(1))
+    cosine = moved @ target / np.sqrt((moved**2).sum(1)) + bonus
     taken: dict[tuple[int, bool], int] = {}
     chosen = []
     for index in np.argsort(-cosine, kind="stable").tolist():

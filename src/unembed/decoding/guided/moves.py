@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unembed.decoding.guided.filler import MaskFiller, Question
-from unembed.decoding.guided.hypothesis import Hypothesis, Ids
+from unembed.decoding.guided.hypothesis import Hypothesis, Ids, Proposal
 from unembed.decoding.guided.oracle import Oracle
 from unembed.decoding.guided.search import Search
 
@@ -82,7 +82,7 @@ class Move:
     name: str
     prior: tuple[float, float]
     """Successes and attempts that are assumed before the first attempt."""
-    propose: Callable[[Tools, list[Subject]], list[list[Ids]]]
+    propose: Callable[[Tools, list[Subject]], list[list[Proposal]]]
     """Returns changed texts of each hypothesis, the most promising last."""
     possible: Callable[[Tools], bool] = lambda tools: True
 
@@ -101,7 +101,9 @@ def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
     if tools.resize:
         look_into_gaps(tools, new)
     for subject in new:
-        subject.wanted = tools.filler.wanted(subject.row, torch.from_numpy(subject.hypothesis.vector))
+        target, vector = tools.targets[subject.row], subject.hypothesis.vector
+        missing = target - (target @ vector) * vector
+        subject.wanted = tools.filler.wanted(subject.row, torch.from_numpy(missing))
     for move in MOVES:
         if move.possible(tools):
             for subject, proposals in zip(new, move.propose(tools, new), strict=True):
@@ -126,7 +128,8 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
             subject.scores[offset::_STRIDE] = answers.pop(0)
         own = subject.own(subject.scores, _LOG_FLOOR)
         subject.hypothesis.confidence = own.exp().tolist()
-        subject.hypothesis.fluency = float(own.mean())
+        subject.hypothesis.fluency = float(own.sum())
+        subject.hypothesis.judged = True
 
 
 def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
@@ -152,7 +155,7 @@ def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
         subject.gap_scores[list(opened)] = scores
 
 
-def substitute(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+def substitute(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Exchange single tokens for those that the denoiser finds likelier, and that the vector asks for."""
     proposals = []
     for subject in subjects:
@@ -160,15 +163,18 @@ def substitute(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
         worth = subject.scores + _WANTED * wanted
         worth = worth - (subject.own(subject.scores, _LOG_FLOOR) + _WANTED * subject.own(wanted, 0.0))[:, None]
         best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
-        proposals.append(substitutions(subject.ids, subject.tokens[best.indices].numpy(), best.values.numpy()))
+        gains = subject.scores.gather(1, best.indices) - subject.own(subject.scores, _LOG_FLOOR)[:, None]
+        proposals.append(
+            substitutions(subject.ids, subject.tokens[best.indices].numpy(), best.values.numpy(), gains.numpy())
+        )
     return proposals
 
 
-def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Exchange single tokens for those that the encoder's gradient says bring the text nearer."""
     targets = tools.targets[[subject.row for subject in subjects]]
     estimates = tools.oracle.substitutions([subject.ids for subject in subjects], targets, _ALTERNATIVES)
-    proposals: list[list[Ids]] = []
+    proposals: list[list[Proposal]] = []
     for subject, estimate in zip(subjects, estimates, strict=True):
         if estimate is None:
             proposals.append([])
@@ -178,11 +184,12 @@ def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
         columns = torch.searchsorted(subject.tokens, torch.from_numpy(tokens)).clamp(max=len(subject.tokens) - 1)
         known = subject.tokens[columns].numpy() == tokens
         likelihood = np.where(known, subject.scores.gather(1, columns).clamp(min=_LOG_FLOOR).numpy(), _LOG_FLOOR)
-        proposals.append(substitutions(subject.ids, tokens, gains + _LIKELIHOOD_WEIGHT * likelihood, _CROWD/30))
+        change = likelihood - subject.own(subject.scores, _LOG_FLOOR).numpy()[:, None]
+        proposals.append(substitutions(subject.ids, tokens, gains + _LIKELIHOOD_WEIGHT * likelihood, change, _CROWD/30))
     return proposals
 
 
-def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Mask a few spans, mostly where the denoiser is unsure, and let it fill them again, also longer or shorter."""
     questions = []
     for subject in subjects:
@@ -198,11 +205,11 @@ def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
                 room = end - start
             questions.append(Question(subject.row, (*ids[:start], *[tools.filler.mask] * room, *ids[end:])))
             subject.search.passes += 2
-    filled = tools.filler.fill(questions)
+    filled = [Proposal(ids, 0.0) for ids in tools.filler.fill(questions)]
     return [filled[start : start + _SPANS] for start in range(0, len(filled), _SPANS)]
 
 
-def insert(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+def insert(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Put a token into a gap: one that the denoiser finds likely there, and that the vector asks for."""
     proposals = []
     for subject in subjects:
@@ -210,26 +217,61 @@ def insert(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
         worth = subject.gap_scores + _WANTED * subject.wanted
         best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
         tokens = subject.tokens[best.indices].numpy()
+        likelihood = subject.gap_scores.gather(1, best.indices).clamp(min=_LOG_FLOOR).numpy()
         proposals.append(
             [
-                (*ids[:gap], int(tokens[gap, rank]), *ids[gap:])
+                Proposal((*ids[:gap], int(tokens[gap, rank]), *ids[gap:]), float(likelihood[gap, rank]))
                 for gap, rank in _ascending(best.values.numpy())
             ]
         )
     return proposals
 
 
-def delete(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+_WORDS = 96
+_AGAIN = float(os.environ.get("AGAIN", "2.0"))
+_RES = float(os.environ.get("RES", "0.5"))
+
+
+def add_wanted(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
+    """Put the words that the vector asks for where the denoiser finds them likeliest: into gaps, or for other words."""
+    proposals = []
+    for subject in subjects:
+        ids = subject.ids
+        need = tools.filler.priors[subject.row] + _RES * subject.wanted
+        words = need.topk(min(_WORDS, len(need))).indices
+        own = subject.own(subject.scores, _LOG_FLOOR) + subject.own(
+            (_RES * subject.wanted).expand_as(subject.scores), 0.0
+        )
+        instead = (subject.scores[:, words] - own[:, None]).topk(min(2, len(ids)), dim=0)
+        into = subject.gap_scores[:, words].topk(min(2, len(ids) + 1), dim=0) if tools.resize else None
+        ranked = []
+        for column, word in enumerate(words.tolist()):
+            token, value = int(subject.tokens[word]), float(need[word])
+            for rank in range(len(instead.indices)):
+                at = int(instead.indices[rank, column])
+                change = float(subject.scores[at, word]) - float(own[at])
+                ranked.append((value - _AGAIN * (rank + 0.5), Proposal((*ids[:at], token, *ids[at + 1 :]), change)))
+            if into is not None:
+                for rank in range(len(into.indices)):
+                    at, change = int(into.indices[rank, column]), float(into.values[rank, column])
+                    if np.isfinite(change):
+                        ranked.append((value - _AGAIN * rank, Proposal((*ids[:at], token, *ids[at:]), change)))
+        ranked.sort(key=lambda pair: pair[0])
+        proposals.append([proposal for _, proposal in ranked if proposal.ids != ids])
+    return proposals
+
+
+def delete(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Leave out a token or a few in a row, the doubtful and unwanted ones first."""
     proposals = []
     for subject in subjects:
         wanted = subject.own(subject.wanted.expand_as(subject.scores), 0.0)
-        worth = subject.own(subject.scores, _LOG_FLOOR) + _WANTED * wanted
-        proposals.append(deletions(subject.ids, worth.numpy()))
+        own = subject.own(subject.scores, _LOG_FLOOR)
+        proposals.append(deletions(subject.ids, (own + _WANTED * wanted).numpy(), own.numpy()))
     return proposals
 
 
-def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
+def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Move tokens and phrases to other positions."""
     return [reorderings(subject.ids, subject.search.random) for subject in subjects]
 
@@ -237,6 +279,7 @@ def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Ids]]:
 MOVES = (
     Move("gradient", (2.0, 4.0), follow_gradient, possible=lambda tools: tools.gradient),
     Move("substitute", (2.0, 4.0), substitute),
+    Move("wanted", (2.0, 4.0), add_wanted),
     Move("span", (1.0, 4.0), rewrite_spans),
     Move("reorder", (1.0, 4.0), reorder),
     Move("insert", (1.0, 4.0), insert, possible=lambda tools: tools.resize),
@@ -256,26 +299,33 @@ def _ascending(worth: np.ndarray, crowd: float = _CROWD) -> list[tuple[int, int]
     return [(int(position), int(rank)) for position, rank in pairs if np.isfinite(worth[position, rank])]
 
 
-def substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray, crowd: float = _CROWD) -> list[Ids]:
+def substitutions(
+    ids: Ids, tokens: np.ndarray, worth: np.ndarray, likelihood: np.ndarray, crowd: float = _CROWD
+) -> list[Proposal]:
     """Return the texts in which one token is another one of ``tokens`` (T, n), those of most ``worth`` (T, n) last."""
     return [
-        (*ids[:position], int(tokens[position, rank]), *ids[position + 1 :])
+        Proposal(
+            (*ids[:position], int(tokens[position, rank]), *ids[position + 1 :]), float(likelihood[position, rank])
+        )
         for position, rank in _ascending(worth, crowd)
         if tokens[position, rank] != ids[position]
     ]
 
 
-def deletions(ids: Ids, worth: np.ndarray) -> list[Ids]:
+def deletions(ids: Ids, worth: np.ndarray, likelihood: np.ndarray) -> list[Proposal]:
     """Return the texts that lack a token or a few in a row, those that lack what is worth least last."""
     spans = [
         (float(np.mean(worth[start : start + width])), start, start + width)
         for width in range(1, min(_LONGEST_DELETION, len(ids) - 1) + 1)
         for start in range(len(ids) - width + 1)
     ]
-    return [ids[:start] + ids[end:] for _, start, end in sorted(spans, reverse=True)]
+    return [
+        Proposal(ids[:start] + ids[end:], -float(likelihood[start:end].sum()))
+        for _, start, end in sorted(spans, reverse=True)
+    ]
 
 
-def reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
+def reorderings(ids: Ids, random: np.random.Generator) -> list[Proposal]:
     """Return texts in which two phrases have changed places, those that change short ones mostly last.
 
     They are drawn: a long text has far too many to list them all. The phrases may be neighbours, or have others between
@@ -309,4 +359,4 @@ def reorderings(ids: Ids, random: np.random.Generator) -> list[Ids]:
         (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:]) for a, b, c, d in ordered
     )
     texts.pop(ids, None)
-    return list(texts)[::-1]
+    return [Proposal(text, 0.0) for text in texts][::-1]

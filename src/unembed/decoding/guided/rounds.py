@@ -97,8 +97,7 @@ class GuidedRounds:
 
     def _run(self) -> Iterator[list[Step]]:
         config = self.options.guided
-        yield from self._start()
-        tools = Tools(
+        tools = self._tools = Tools(
             MaskFiller(self.engine, self.noise, self.embeddings),
             self.oracle,
             self._targets,
@@ -106,6 +105,7 @@ class GuidedRounds:
             resize=self.lengths is None,
             gradient=config.gradient,
         )
+        yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
         for number in range(config.rounds + 1):
             over = number == config.rounds or self._out_of_time()
@@ -176,6 +176,16 @@ class GuidedRounds:
         for row, search in self._searches.items():
             search.encoder_calls += len(hypotheses[row])
             search.add(hypotheses[row])
+        judge(
+            self._tools,
+            [
+                Subject(row, search, each)
+                for row, search in self._searches.items()
+                for each in search.contenders()
+            ],
+        )
+        for search in self._searches.values():
+            search.settle()
 
 
 def _judge_best(tools: Tools, searches: dict[int, Search]) -> None:

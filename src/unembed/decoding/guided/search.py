@@ -10,7 +10,7 @@ import numpy as np
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
 from unembed.decoding.guided.memory import EditMemory
-from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
+from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 
 # Proposals of the next hypothesis in the beam compete as if they came this much later in its list.
 _DELAY_PER_RANK = 3
@@ -42,6 +42,7 @@ class Search:
         self.memory = EditMemory()
         self.elders: list[Hypothesis] = []
         self.log: list = []
+        self.cost = 0.002
         self.random = random
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
@@ -56,9 +57,13 @@ class Search:
         """Whether the target is reached, nothing better came up for long, or there is no hypothesis to change."""
         return (
             self.best is None
-            or self.best.cosine >= self.config.target_cosine
+            or max(h.cosine for h in self.pool) >= self.config.target_cosine
             or self._rounds_without_gain >= self.config.patience
         )
+
+    def score(self, hypothesis: Hypothesis) -> float:
+        """Return what hypotheses are ranked by: nearness and fluency."""
+        return hypothesis.cosine + self.config.fluency * hypothesis.fluency
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -86,7 +91,7 @@ class Search:
             waiting[move] = next(order[move], None)
         for move, attempt in waiting.items():  # not this time: back to the top of its list
             if attempt is not None and attempt.parent is not None:
-                attempt.parent.proposals[move].append(attempt.ids)
+                attempt.parent.proposals[move].append(Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency))
         if not attempts:
             self._rounds_without_gain = self.config.patience
         return attempts
@@ -97,16 +102,19 @@ class Search:
             return []
         candidates = []
         for parent in self.elders:
-            candidates += [(*each, parent) for each in self.memory.combine(parent, self.target)]
+            for cosine, ids, change, count in self.memory.combine(parent, self.target, self.config.fluency, self.cost):
+                fluency = parent.fluency + change
+                score = cosine + self.config.fluency * fluency - self.cost * count
+                candidates.append((score, cosine, ids, fluency, count, parent))
         candidates.sort(key=lambda each: -each[0])
         attempts, texts = [], set()
-        for cosine, ids, count, parent in candidates:
-            if len(attempts) == self.config.compositions or cosine < self.best.cosine:
+        for score, cosine, ids, fluency, count, parent in candidates:
+            if len(attempts) == self.config.compositions or score < self.score(self.best):
                 break
             if ids in self._seen or ids in texts:
                 continue
             texts.add(ids)
-            attempts.append(Attempt(ids, parent.fluency, parent, "compose", (cosine, count)))
+            attempts.append(Attempt(ids, fluency, parent, "compose", (cosine, count)))
         return attempts
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
@@ -118,7 +126,14 @@ class Search:
                 return
             parent = min(able, key=turns.__getitem__)
             turns[parent] += 1
-            yield Attempt(parent.proposals[move].pop(), parent.fluency, parent, move)
+            ids, change = parent.proposals[move].pop()
+            if self._seen_edit(parent, ids):
+                continue
+            yield Attempt(ids, parent.fluency + change, parent, move)
+
+    def _seen_edit(self, parent: Hypothesis, ids: Ids) -> bool:
+        """Whether what a change does is known from a relative: if it pays, it is part of a combination."""
+        return ids in self._seen or self.memory.knows(self.slots.edit(parent.slots, compare(parent.ids, ids)))
 
     def add(self, hypotheses: Iterable[Hypothesis]) -> None:
         """Take in hypotheses that were embedded, learn which moves helped, and choose which ones to change next."""
@@ -133,26 +148,36 @@ class Search:
             changes = compare(parent.ids, hypothesis.ids)
             hypothesis.slots = self.slots.after(parent.slots, changes)
             if hypothesis.move != "compose":
-                self.memory.learn(self.slots.edit(parent.slots, changes), hypothesis.vector - parent.vector)
+                self.memory.learn(self.slots.edit(parent.slots, changes), hypothesis.vector - parent.vector, hypothesis.fluency - parent.fluency)
+            else:
+                cosine, count = hypothesis.predicted
+                self.cost += 0.03 * (max(0.0, (cosine - hypothesis.cosine) / count) - self.cost)
             record = self._record.get(hypothesis.move)
             if record:
                 record[1] += 1.0
                 if hypothesis.cosine > parent.cosine + _SMALLEST_GAIN:
                     record[0] += 1.0
             self.log.append((hypothesis.move, hypothesis.predicted, hypothesis.cosine, parent.cosine, before))
+        self.pool = pool
+        self.before = before
+
+    def contenders(self) -> list[Hypothesis]:
+        """Return the hypotheses whose fluency should be known before the best are chosen."""
+        ranked = sorted(self.pool, key=lambda hypothesis: -self.score(hypothesis))
+        return [hypothesis for hypothesis in ranked[: self.config.beam + 2] if not hypothesis.judged]
+
+    def settle(self) -> None:
+        """Choose the best hypotheses of those taken in."""
+        pool = self.pool
         if not pool:
             return
-        self.best = max(pool, key=lambda hypothesis: hypothesis.cosine)
-        self._rounds_without_gain = 0 if self.best.cosine > before + _SMALLEST_GAIN else self._rounds_without_gain + 1
-        self.elders = sorted({*self.elders, *pool}, key=lambda hypothesis: -hypothesis.cosine)[: self.config.elders]
-        self.beam = self._select(pool)
+        old = -1e9 if self.best is None else self.score(self.best)
+        known = [hypothesis for hypothesis in pool if hypothesis.judged]
+        self.best = max(known, key=self.score)
+        self._rounds_without_gain = 0 if self.score(self.best) > old + _SMALLEST_GAIN else self._rounds_without_gain + 1
+        self.elders = sorted({*self.elders, *pool}, key=lambda hypothesis: -self.score(hypothesis))[: self.config.elders]
+        self.beam = self._select(known)
 
     def _select(self, pool: list[Hypothesis]) -> list[Hypothesis]:
         """Keep the best by cosine and fluency together; the best by cosine and a clearly longer or shorter one stay."""
-        assert self.best is not None
-        ranked = sorted(pool, key=lambda hypothesis: -(hypothesis.cosine + self.config.fluency * hypothesis.fluency))
-        length = len(self.best.ids)
-        resized = [hypothesis for hypothesis in ranked if abs(len(hypothesis.ids) - length) > _CLEARLY * length]
-        kept = [self.best, *resized[:1]][: self.config.beam]
-        kept += [hypothesis for hypothesis in ranked if hypothesis not in kept][: self.config.beam - len(kept)]
-        return sorted(kept, key=lambda hypothesis: -hypothesis.cosine)
+        return sorted(pool, key=lambda hypothesis: -self.score(hypothesis))[: self.config.beam]
