@@ -8,7 +8,7 @@ import copy
 import logging
 import types
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -254,33 +254,68 @@ BATCHES_AT_ONCE = 8
 """Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
 
 
+class _EffortLimits(NamedTuple):
+    """When a guided search ends that has not reached its target."""
+
+    calls: int
+    patience: int
+
+
+Effort = Literal["quick", "normal", "thorough"]
+_LIMITS: dict[Effort, _EffortLimits] = {
+    "quick": _EffortLimits(calls=300, patience=4),
+    "normal": _EffortLimits(calls=2_000, patience=15),
+    "thorough": _EffortLimits(calls=10_000, patience=60),
+}
+
+
 class GuidedConfig(_Section):
     """The search with the encoder: how it begins, what it tries, and when it ends."""
 
+    effort: Effort = "normal"
+    """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
+    calls: Positive | None = None
+    """Encoder calls per vector after which the search ends; None: by the effort."""
+    patience: Positive | None = None
+    """Rounds without a better hypothesis after which a vector is finished; None: by the effort."""
+    rounds: Count | None = None
+    """Largest number of rounds; None: no limit of its own."""
+    seconds: Annotated[float, Field(gt=0.0)] | None = None
+    """Time budget per batch of vectors. With one, the result depends on the machine."""
+    target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999
+    """A vector whose best hypothesis reaches this is finished."""
     start: BlindStrategy = "confidence"
     """The blind strategy that makes the first hypotheses."""
     candidates: Positive = 6
     """First hypotheses per vector: the likeliest lengths that differ enough."""
     beam: Positive = 2
-    """Hypotheses that each round starts from."""
-    proposals: Positive = 64
+    """Hypotheses that single changes are proposed for."""
+    parents: Positive = 4
+    """Hypotheses whose known changes are combined."""
+    proposals: Positive = 32
     """Changed hypotheses that a round embeds, per vector."""
-    compositions: Count = 16
-    """Of these, combinations of edits that were tried before."""
-    elders: Positive = 4
-    calls: Positive | None = None
-    """Encoder calls per vector after which the search ends."""
-    rounds: Count = 20
-    seconds: Annotated[float, Field(gt=0.0)] | None = None
-    """Time budget per batch of vectors. With one, the result depends on the machine."""
-    target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999
-    """A vector whose best hypothesis reaches this is finished."""
-    patience: Positive = 10
-    """Rounds without a better hypothesis after which a vector is finished."""
+    combinations: Count = 16
+    """How many of these may be combinations of changes that were tried before."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
-    fluency: Annotated[float, Field(ge=0.0)] = 0.001
-    """Weight of the denoiser's log-likelihood (nats per token) relative to the cosine, when hypotheses are ranked."""
+    fluency: Annotated[float, Field(ge=0.0)] = 0.0005
+    """Weight of the denoiser's log-likelihood (nats per text) relative to the cosine, when hypotheses are ranked."""
+
+    @property
+    def call_limit(self) -> int:
+        """Encoder calls per vector after which the search ends."""
+        return _LIMITS[self.effort].calls if self.calls is None else self.calls
+
+    @property
+    def round_patience(self) -> int:
+        """Rounds without a better hypothesis after which a vector is finished."""
+        return _LIMITS[self.effort].patience if self.patience is None else self.patience
+
+    @property
+    def round_limit(self) -> int:
+        """Largest number of rounds: also that after which the encoder calls must be used up."""
+        rounds = -(-self.call_limit // self.proposals) + self.round_patience
+        return rounds if self.rounds is None else min(self.rounds, rounds)
 
 
 class DecodingConfig(_Section):

@@ -4,28 +4,29 @@ The differences that single edits make to the vector of a text nearly add up, if
 combination leads to is predicted without the encoder, also for edits that only pay together. Plain arrays: no texts.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-_WIDTH = 48
-_DEEPEST = 8
+_WIDTH = 48  # of the beam
+_MOST_EDITS = 8
 
 
-@dataclass(frozen=True)
-class Composition:
+class Combination(NamedTuple):
     """Edits that are done together."""
 
     edits: tuple[int, ...]
     """Which of those given, in ascending order."""
     cosine: float
     """As predicted."""
+    score: float
+    """The cosine and the bonus of each edit."""
 
 
 def compose(
     vector: np.ndarray, target: np.ndarray, differences: np.ndarray, cells: np.ndarray, bonus: np.ndarray
-) -> list[Composition]:
-    """Search for the best combinations of edits, one more edit at a time.
+) -> list[Combination]:
+    """Search for the best combinations: a beam search that adds one edit at a time.
 
     Args:
         vector: (d,) of the text that is edited.
@@ -35,37 +36,41 @@ def compose(
         bonus: (m,) what each edit adds to the score besides the cosine.
 
     Returns:
-        Combinations of any size, each once; the best by cosine and bonus first.
+        Combinations of one edit or more, each once; the best first.
     """
     count = len(differences)
-    if not count:
-        return []
-    along, lengths = differences @ target, (differences**2).sum(1)
-    cells = cells.astype(np.float32)
-    overlap = cells @ cells.T > 0
+    overlap = cells.astype(np.float32) @ cells.T.astype(np.float32) > 0
+    along, squares = differences @ target, (differences**2).sum(1)
+    # A combination is recognised by the sum of its edits' names, whatever their order.
     names = np.random.default_rng(0).integers(1 << 62, size=count, dtype=np.int64)
-    sums, blocked = vector[None].copy(), np.zeros((1, count), dtype=bool)
-    extra, name, chosen = np.zeros(1), np.zeros(1, dtype=np.int64), [()]
-    found: list[tuple[float, tuple[int, ...], float]] = []
-    for _ in range(min(_DEEPEST, count)):
-        squared = (sums**2).sum(1)[:, None] + 2 * sums @ differences.T + lengths
-        cosine = ((sums @ target)[:, None] + along) / np.sqrt(np.maximum(squared, 1e-12))
-        score = np.where(blocked, -np.inf, cosine + extra[:, None] + bonus)
-        best = np.argpartition(-score, min(4 * _WIDTH, score.size) - 1, axis=None)[: 4 * _WIDTH]
-        best = best[np.argsort(-score.flat[best], kind="stable")]
-        best = best[np.isfinite(score.flat[best])]
-        rows, added = np.unravel_index(best, score.shape)
-        _, first = np.unique(name[rows] ^ names[added], return_index=True)
-        keep = np.sort(first)[:_WIDTH]
-        rows, added = rows[keep], added[keep]
+    edits: list[tuple[int, ...]] = [()]
+    name, sums, extra = np.zeros(1, dtype=np.int64), vector[None], np.zeros(1)
+    excluded = np.zeros((1, count), dtype=bool)
+    combinations: list[Combination] = []
+    for _ in range(min(_MOST_EDITS, count)):
+        norms = np.sqrt((sums**2).sum(1)[:, None] + 2 * sums @ differences.T + squares)
+        cosine = ((sums @ target)[:, None] + along) / np.maximum(norms, 1e-6)
+        score = np.where(excluded, -np.inf, cosine + extra[:, None] + bonus)
+        rows, added = _best(score, name[:, None] ^ names)
         if not len(rows):
             break
-        chosen = [(*chosen[row], int(edit)) for row, edit in zip(rows, added, strict=True)]
-        found += [
-            (float(score[row, edit]), tuple(sorted(edits)), float(cosine[row, edit]))
-            for row, edit, edits in zip(rows, added, chosen, strict=True)
+        edits = [(*edits[row], edit) for row, edit in zip(rows.tolist(), added.tolist(), strict=True)]
+        combinations += [
+            Combination(tuple(sorted(chosen)), float(cosine[row, edit]), float(score[row, edit]))
+            for chosen, row, edit in zip(edits, rows, added, strict=True)
         ]
-        sums, blocked = sums[rows] + differences[added], blocked[rows] | overlap[added]
-        extra, name = extra[rows] + bonus[added], name[rows] ^ names[added]
-    found.sort(key=lambda each: -each[0])
-    return [Composition(edits, cosine) for _, edits, cosine in found]
+        name, sums, extra = name[rows] ^ names[added], sums[rows] + differences[added], extra[rows] + bonus[added]
+        excluded = excluded[rows] | overlap[added]
+    return sorted(combinations, key=lambda combination: -combination.score)
+
+
+def _best(score: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and columns of the best scores, without those that have the same name as a better one."""
+    # Two edits are reached in two orders, three in six: some of the best are the same.
+    count = min(4 * _WIDTH, score.size)
+    best = np.argpartition(-score, count - 1, axis=None)[:count]
+    best = best[np.argsort(-score.flat[best], kind="stable")]
+    best = best[np.isfinite(score.flat[best])]
+    _, first = np.unique(names.flat[best], return_index=True)
+    rows, columns = np.unravel_index(best[np.sort(first)[:_WIDTH]], score.shape)
+    return rows, columns

@@ -67,7 +67,7 @@ class MaskFiller:
         return [answers[number] for number in range(len(questions))]
 
     def wanted(self, row: int, direction: Tensor) -> Tensor:
-        """Return how much the readout asks for each token of the shortlist, (C,): of the row's vector and a direction."""
+        """Return the log-probability of each token of a vector's shortlist, (C,), by the readout of a direction."""
         tokens = self.shortlists[row]
         theirs = self.engine.condition(direction[None].to(self._device)).offsets[0, tokens].float()
         return theirs.log_softmax(-1).cpu()

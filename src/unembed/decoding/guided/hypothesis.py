@@ -9,6 +9,14 @@ Ids = tuple[int, ...]
 Slots = tuple[int, ...]
 
 
+class Proposal(NamedTuple):
+    """A changed text that could be tried."""
+
+    ids: Ids
+    fluency: float = 0.0
+    """By how much the change raises the fluency, as far as the denoiser was asked."""
+
+
 @dataclass(eq=False)
 class Hypothesis:
     """A text that was embedded."""
@@ -20,28 +28,23 @@ class Hypothesis:
     cosine: float
     """Of that vector with the one that is inverted."""
     fluency: float
-    """Sum of the log-probabilities of its tokens, each given the vector and most of the others; at first an estimate."""
+    """Sum of the log-probabilities of its tokens, each given the vector and most of the others. An estimate until the
+    denoiser was asked about this very text."""
     parent: "Hypothesis | None" = None
     """The hypothesis that it was made from; None for a blind first one."""
     move: str = ""
     """The name of the move that made it."""
     slots: Slots = ()
-    """The identity of each token, see :mod:`unembed.decoding.guided.edits`."""
-    predicted: tuple | None = None
+    """The slot of each token, see :mod:`unembed.decoding.guided.edits`."""
     confidence: list[float] | None = None
     """Probability of each token; None until the denoiser was asked."""
-    judged: bool = False
-    """Whether the denoiser was asked for its fluency."""
-    proposals: dict[str, list["Proposal"]] = field(default_factory=dict)
+    proposals: dict[str, list[Proposal]] = field(default_factory=dict)
     """Changed texts that were not tried yet, by the name of the move; the most promising last."""
 
-
-class Proposal(NamedTuple):
-    """A changed text."""
-
-    ids: Ids
-    fluency: float
-    """By how much the change alters the fluency, as far as the denoiser can tell; 0 if it was not asked."""
+    @property
+    def judged(self) -> bool:
+        """Whether the denoiser was asked about it."""
+        return self.confidence is not None
 
 
 @dataclass(frozen=True)
@@ -53,4 +56,7 @@ class Attempt:
     """As far as it is known."""
     parent: Hypothesis | None = None
     move: str = ""
-    predicted: tuple | None = None
+    expected: float = 0.0
+    """The cosine that was predicted, of a combination of edits."""
+    used: tuple[str, ...] = ()
+    """The moves that first tried each edit of a combination."""

@@ -1,79 +1,110 @@
-"""What the edits of a search did to vectors, and which of them can be done to a hypothesis. No model, no encoder."""
+"""What the edits of a search did, and which of them could be done together. No model, no encoder."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from unembed.decoding.guided.composition import compose
 from unembed.decoding.guided.edits import Change, Edit, apply, locate
-from unembed.decoding.guided.hypothesis import Hypothesis, Ids
+from unembed.decoding.guided.hypothesis import Attempt, Hypothesis
 
+COMPOSE = "compose"
+"""The move that does several edits together."""
+# Edits that are combined, and how many of them may begin at one token or in one gap.
 _CONSIDERED = 400
-_PER_CELL = 12
+_ALTERNATIVES = 12
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an edit did to the text that it was tried on."""
+
+    difference: np.ndarray
+    """(d,) what it added to the vector."""
+    fluency: float
+    """What it added to the fluency."""
+    move: str
+    """Which move tried it."""
 
 
 class EditMemory:
-    """Remembers the difference that each edit made to the vector of the text that it was tried on."""
+    """Remembers the effects of edits, and predicts what they would do together to a hypothesis."""
 
-    def __init__(self) -> None:
-        self._differences: dict[Edit, tuple[np.ndarray, float]] = {}
+    def __init__(self, target: np.ndarray, fluency_weight: float) -> None:
+        self._target = target
+        self._fluency_weight = fluency_weight
+        self._effects: dict[Edit, Effect] = {}
 
-    def learn(self, edit: Edit, difference: np.ndarray, bonus: float) -> None:
+    def learn(self, edit: Edit, effect: Effect) -> None:
         """Take in what an edit did; it replaces what was known about it."""
-        self._differences.pop(edit, None)
-        self._differences[edit] = difference, bonus
+        self._effects[edit] = effect
 
     def knows(self, edit: Edit) -> bool:
         """Whether an edit was tried."""
-        return edit in self._differences
+        return edit in self._effects
 
-    def combine(self, hypothesis: Hypothesis, target: np.ndarray, weight: float, cost: float) -> list[tuple]:
-        """Return texts that edits which are known could make of a hypothesis: score, text, number of edits."""
-        positions = {slot: position for position, slot in enumerate(hypothesis.slots)}
-        located: list[list[Change]] = []
-        differences: list[np.ndarray] = []
-        fluency: list[float] = []
-        for edit, (difference, change) in self._differences.items():
+    def combine(self, parent: Hypothesis, cost: float) -> list[tuple[float, Attempt]]:
+        """Combine the known edits that fit a hypothesis.
+
+        Args:
+            parent: the hypothesis that is edited.
+            cost: how much each edit lowers the score of a combination, because effects do not add up perfectly.
+
+        Returns:
+            The texts with their expected scores, the best first.
+        """
+        located, effects = self._applicable(parent)
+        if not effects:
+            return []
+        differences = np.stack([effect.difference for effect in effects])
+        bonus = self._fluency_weight * np.array([effect.fluency for effect in effects]) - cost
+        chosen = self._most_promising(parent, located, differences, bonus)
+        cells = _cells([located[index] for index in chosen], len(parent.ids))
+        start = self._fluency_weight * parent.fluency
+        attempts = []
+        for combination in compose(parent.vector, self._target, differences[chosen], cells, bonus[chosen]):
+            edits = [chosen[index] for index in combination.edits]
+            changes = [change for index in edits for change in located[index]]
+            fluency = parent.fluency + sum(effects[index].fluency for index in edits)
+            used = tuple(effects[index].move for index in edits)
+            attempt = Attempt(apply(parent.ids, changes), fluency, parent, COMPOSE, combination.cosine, used)
+            attempts.append((start + combination.score, attempt))
+        return attempts
+
+    def _applicable(self, parent: Hypothesis) -> tuple[list[list[Change]], list[Effect]]:
+        positions = {slot: position for position, slot in enumerate(parent.slots)}
+        located, effects = [], []
+        for edit, effect in self._effects.items():
             changes = locate(edit, positions)
             if changes is not None:
                 located.append(changes)
-                differences.append(difference)
-                fluency.append(change)
-        if not located:
-            return []
-        matrix = np.stack(differences)
-        bonus = weight * np.array(fluency) - cost
-        chosen = _most_promising(hypothesis.vector, target, matrix, located, bonus)
-        bonus = bonus[chosen]
-        located, matrix = [located[index] for index in chosen], matrix[chosen]
-        cells = np.zeros((len(located), 2 * len(hypothesis.ids) + 1), dtype=bool)
-        for row, changes in enumerate(located):
-            for start, end, _ in changes:
-                # A token is an odd cell, the gap before it an even one.
-                if start == end:
-                    cells[row, 2 * start] = True
-                else:
-                    cells[row, 2 * start + 1 : 2 * end] = True
-        results = []
-        for composition in compose(hypothesis.vector, target, matrix, cells, bonus):
-            changes = [change for index in composition.edits for change in located[index]]
-            change = sum(fluency[chosen[index]] for index in composition.edits)
-            results.append((composition.cosine, apply(hypothesis.ids, changes), change, len(composition.edits)))
-        return results
+                effects.append(effect)
+        return located, effects
 
-
-def _most_promising(
-    vector: np.ndarray, target: np.ndarray, differences: np.ndarray, located: list[list[Change]], bonus: np.ndarray
-) -> list[int]:
-    """Choose edits by what each promises alone, and not too many of one position."""
-    moved = vector + differences
-    cosine = moved @ target / np.sqrt((moved**2).sum(1)) + bonus
-    taken: dict[tuple[int, bool], int] = {}
-    chosen = []
-    for index in np.argsort(-cosine, kind="stable").tolist():
-        start, end, _ = located[index][0]
-        cell = (start, start == end)
-        if taken.get(cell, 0) < _PER_CELL or len(located[index]) > 1:
+    def _most_promising(
+        self, parent: Hypothesis, located: list[list[Change]], differences: np.ndarray, bonus: np.ndarray
+    ) -> list[int]:
+        """Choose edits by what each promises alone, and not too many that begin at the same position."""
+        moved = parent.vector + differences
+        promise = moved @ self._target / np.linalg.norm(moved, axis=1) + bonus
+        taken: dict[tuple[int, bool], int] = {}
+        chosen = []
+        for index in np.argsort(-promise, kind="stable").tolist():
+            start, end, _ = located[index][0]
+            cell = (start, start == end)
             taken[cell] = taken.get(cell, 0) + 1
-            chosen.append(index)
-        if len(chosen) == _CONSIDERED:
-            break
-    return chosen
+            if taken[cell] <= _ALTERNATIVES:
+                chosen.append(index)
+        return chosen[:_CONSIDERED]
+
+
+def _cells(located: list[list[Change]], length: int) -> np.ndarray:
+    """Return which parts of a text each edit touches: its tokens are the odd columns, the gaps between them the even."""
+    cells = np.zeros((len(located), 2 * length + 1), dtype=bool)
+    for row, changes in enumerate(located):
+        for start, end, _ in changes:
+            if start == end:
+                cells[row, 2 * start] = True
+            else:
+                cells[row, 2 * start + 1 : 2 * end] = True
+    return cells

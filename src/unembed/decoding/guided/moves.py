@@ -129,7 +129,6 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
         own = subject.own(subject.scores, _LOG_FLOOR)
         subject.hypothesis.confidence = own.exp().tolist()
         subject.hypothesis.fluency = float(own.sum())
-        subject.hypothesis.judged = True
 
 
 def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
@@ -277,13 +276,13 @@ def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
 
 
 MOVES = (
-    Move("gradient", (2.0, 4.0), follow_gradient, possible=lambda tools: tools.gradient),
-    Move("substitute", (2.0, 4.0), substitute),
-    Move("wanted", (2.0, 4.0), add_wanted),
-    Move("span", (1.0, 4.0), rewrite_spans),
-    Move("reorder", (1.0, 4.0), reorder),
-    Move("insert", (1.0, 4.0), insert, possible=lambda tools: tools.resize),
-    Move("delete", (1.0, 4.0), delete, possible=lambda tools: tools.resize),
+    Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient),
+    Move("substitute", (1.0, 8.0), substitute),
+    Move("wanted", (1.0, 8.0), add_wanted),
+    Move("span", (1.0, 8.0), rewrite_spans),
+    Move("reorder", (1.0, 8.0), reorder),
+    Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
+    Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )
 PRIORS = {move.name: move.prior for move in MOVES}
 

@@ -73,7 +73,10 @@ class GuidedRounds:
         self.oracle, self.lengths, self.batch_size = oracle, lengths, batch_size
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
-        self._searches = {row: Search(options.guided, stream, PRIORS, self._targets[row]) for row, stream in enumerate(streams)}
+        self._searches = {
+            row: Search(options.guided, stream, PRIORS, target)
+            for row, (stream, target) in enumerate(zip(streams, self._targets, strict=True))
+        }
         self._stopped: set[int] = set()
         self._rounds = self._run()
         self._seconds = 0.0
@@ -97,7 +100,7 @@ class GuidedRounds:
 
     def _run(self) -> Iterator[list[Step]]:
         config = self.options.guided
-        tools = self._tools = Tools(
+        self._tools = Tools(
             MaskFiller(self.engine, self.noise, self.embeddings),
             self.oracle,
             self._targets,
@@ -107,14 +110,13 @@ class GuidedRounds:
         )
         yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
-        for number in range(config.rounds + 1):
-            over = number == config.rounds or self._out_of_time()
+        for number in range(config.round_limit + 1):
+            over = number == config.round_limit or self._out_of_time()
             ending = {
-                row: search for row, search in self._searches.items() if over or search.finished or search.encoder_calls >= (config.calls or 1 << 40) or row in self._stopped
+                row: search for row, search in self._searches.items() if over or search.finished or row in self._stopped
             }
             active = {row: search for row, search in self._searches.items() if row not in ending}
-            _judge_best(tools, ending)
-            expand(tools, active)
+            expand(self._tools, active)
             steps = []
             for row, search in sorted(self._searches.items()):
                 steps.append(_show(search, row, shown[row], final=row in ending))
@@ -149,7 +151,7 @@ class GuidedRounds:
         ):
             yield [replace(step, final=torch.zeros_like(step.final))]
             for text in step.finished(self.engine.vocabulary):
-                first.append((text.row, Attempt(tuple(text.ids), fluency=text.score)))
+                first.append((text.row, Attempt(tuple(text.ids), fluency=text.score * len(text.ids))))
                 self._searches[text.row].passes += text.passes
         # In an order that does not depend on which lengths were decoded together.
         first.sort(key=lambda numbered: (numbered[0], numbered[1].ids))
@@ -167,37 +169,18 @@ class GuidedRounds:
                 new.append((row, attempt, ids))
         texts = self.oracle.write([ids for _, _, ids in new])
         vectors = self.oracle.embed(texts) if texts else np.empty((0, self._targets.shape[1]))
-        hypotheses: dict[int, list[Hypothesis]] = {row: [] for row in self._searches}
+        tried: dict[int, list[tuple[Attempt, Hypothesis]]] = {row: [] for row in self._searches}
         for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
             cosine = float(vector @ self._targets[row])
-            hypotheses[row].append(
-                Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, parent=attempt.parent, move=attempt.move, predicted=attempt.predicted)
-            )
+            hypothesis = Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, attempt.parent, attempt.move)
+            tried[row].append((attempt, hypothesis))
         for row, search in self._searches.items():
-            search.encoder_calls += len(hypotheses[row])
-            search.add(hypotheses[row])
-        judge(
-            self._tools,
-            [
-                Subject(row, search, each)
-                for row, search in self._searches.items()
-                for each in search.contenders()
-            ],
-        )
+            search.encoder_calls += len(tried[row])
+            search.add(tried[row])
+        contenders = ((row, search, each) for row, search in self._searches.items() for each in search.contenders())
+        judge(self._tools, [Subject(*contender) for contender in contenders])
         for search in self._searches.values():
-            search.settle()
-
-
-def _judge_best(tools: Tools, searches: dict[int, Search]) -> None:
-    """Find out how sure the denoiser is of each token of the results."""
-    judge(
-        tools,
-        [
-            Subject(row, search, search.best)
-            for row, search in searches.items()
-            if search.best is not None and search.best.confidence is None
-        ],
-    )
+            search.select()
 
 
 def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:

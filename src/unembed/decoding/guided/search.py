@@ -3,20 +3,24 @@
 Plain bookkeeping: no model, no encoder.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
-from unembed.decoding.guided.memory import EditMemory
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
+from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
 
 # Proposals of the next hypothesis in the beam compete as if they came this much later in its list.
 _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
-# A text that differs by more than this share is clearly longer or shorter; single moves rarely lead there.
-_CLEARLY = 0.1
+# How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
+_KEPT_RECORD = 0.9
+# Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
+_CONTENDERS = 2
+# How much each edit of a combination is assumed to disappoint at first, and how fast that is learnt.
+_FIRST_COST, _COST_RATE = 0.002, 0.03
 
 
 class Search:
@@ -35,35 +39,38 @@ class Search:
             config: when the search ends, and how much it tries.
             random: a stream of its own.
             priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
+            target: (d,) the vector that is inverted, normalised.
         """
         self.config = config
-        self.target = target
-        self.slots = SlotBook()
-        self.memory = EditMemory()
-        self.elders: list[Hypothesis] = []
-        self.log: list = []
-        self.cost = 0.002
         self.random = random
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
         self.encoder_calls = 0
         self.passes = 0
-        self._rounds_without_gain = 0
+        self._parents: list[Hypothesis] = []
+        self._pool: list[Hypothesis] = []
         self._seen: set[Ids] = set()
+        self._slots = SlotBook()
+        self._memory = EditMemory(target, config.fluency)
+        self._cost = _FIRST_COST
+        self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
+        self._rounds_without_gain = 0
 
     @property
     def finished(self) -> bool:
-        """Whether the target is reached, nothing better came up for long, or there is no hypothesis to change."""
+        """Whether the target or a limit is reached, or there is no hypothesis to change."""
         return (
             self.best is None
-            or max(h.cosine for h in self.pool) >= self.config.target_cosine
-            or self._rounds_without_gain >= self.config.patience
+            or self.best.cosine >= self.config.target_cosine
+            or self.encoder_calls >= self.config.call_limit
+            or self._rounds_without_gain >= self.config.round_patience
         )
 
     def score(self, hypothesis: Hypothesis) -> float:
-        """Return what hypotheses are ranked by: nearness and fluency."""
-        return hypothesis.cosine + self.config.fluency * hypothesis.fluency
+        """Return what hypotheses are ranked by: nearness and fluency. Nothing beats one that reaches the target."""
+        reached = hypothesis.cosine >= self.config.target_cosine
+        return hypothesis.cosine + (1.0 if reached else self.config.fluency * hypothesis.fluency)
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -72,8 +79,8 @@ class Search:
         return new
 
     def choose(self) -> list[Attempt]:
-        """Take the most promising proposals of the beam, more of the moves that have helped."""
-        attempts = self._compose()
+        """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
+        attempts = self._combine()
         chances = {move: successes / attempts for move, (successes, attempts) in self._record.items()}
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
@@ -91,31 +98,23 @@ class Search:
             waiting[move] = next(order[move], None)
         for move, attempt in waiting.items():  # not this time: back to the top of its list
             if attempt is not None and attempt.parent is not None:
-                attempt.parent.proposals[move].append(Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency))
+                proposal = Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency)
+                attempt.parent.proposals[move].append(proposal)
         if not attempts:
-            self._rounds_without_gain = self.config.patience
+            self._rounds_without_gain = self.config.round_patience
         return attempts
 
-    def _compose(self) -> list[Attempt]:
-        """Return the combinations of known edits that promise most."""
-        if not self.config.compositions or self.best is None:
-            return []
-        candidates = []
-        for parent in self.elders:
-            for cosine, ids, change, count in self.memory.combine(parent, self.target, self.config.fluency, self.cost):
-                fluency = parent.fluency + change
-                score = cosine + self.config.fluency * fluency - self.cost * count
-                candidates.append((score, cosine, ids, fluency, count, parent))
-        candidates.sort(key=lambda each: -each[0])
-        attempts, texts = [], set()
-        for score, cosine, ids, fluency, count, parent in candidates:
-            if len(attempts) == self.config.compositions or score < self.score(self.best):
+    def _combine(self) -> list[Attempt]:
+        """Return the combinations of known edits that are expected to beat the best hypothesis."""
+        combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
+        combinations.sort(key=lambda pair: -pair[0])
+        attempts: dict[Ids, Attempt] = {}
+        for score, attempt in combinations:
+            if len(attempts) == self.config.combinations or self.best is None or score < self.score(self.best):
                 break
-            if ids in self._seen or ids in texts:
-                continue
-            texts.add(ids)
-            attempts.append(Attempt(ids, fluency, parent, "compose", (cosine, count)))
-        return attempts
+            if attempt.ids not in self._seen:
+                attempts.setdefault(attempt.ids, attempt)
+        return list(attempts.values())
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""
@@ -126,58 +125,53 @@ class Search:
                 return
             parent = min(able, key=turns.__getitem__)
             turns[parent] += 1
-            ids, change = parent.proposals[move].pop()
-            if self._seen_edit(parent, ids):
-                continue
-            yield Attempt(ids, parent.fluency + change, parent, move)
+            ids, fluency = parent.proposals[move].pop()
+            if not self._is_known(parent, ids):
+                yield Attempt(ids, parent.fluency + fluency, parent, move)
 
-    def _seen_edit(self, parent: Hypothesis, ids: Ids) -> bool:
-        """Whether what a change does is known from a relative: if it pays, it is part of a combination."""
-        return ids in self._seen or self.memory.knows(self.slots.edit(parent.slots, compare(parent.ids, ids)))
+    def _is_known(self, parent: Hypothesis, ids: Ids) -> bool:
+        """Whether a change was tried on a relative: where it pays, it will be part of a combination."""
+        return ids in self._seen or self._memory.knows(self._slots.edit(parent.slots, compare(parent.ids, ids)))
 
-    def add(self, hypotheses: Iterable[Hypothesis]) -> None:
-        """Take in hypotheses that were embedded, learn which moves helped, and choose which ones to change next."""
-        before = -1.0 if self.best is None else self.best.cosine
-        pool = list(self.beam)
-        for hypothesis in hypotheses:
-            pool.append(hypothesis)
-            parent = hypothesis.parent
-            if parent is None:
-                hypothesis.slots = self.slots.first(hypothesis.ids)
+    def add(self, attempts: Sequence[tuple[Attempt, Hypothesis]]) -> None:
+        """Take in what was embedded, and learn from it which edits and which moves help."""
+        for move, prior in self._priors.items():
+            self._record[move] = [
+                _KEPT_RECORD * value + (1 - _KEPT_RECORD) * first
+                for value, first in zip(self._record[move], prior, strict=True)
+            ]
+        self._pool = list(self.beam)
+        for attempt, hypothesis in attempts:
+            self._pool.append(hypothesis)
+            if attempt.parent is None:
+                hypothesis.slots = self._slots.first(hypothesis.ids)
                 continue
-            changes = compare(parent.ids, hypothesis.ids)
-            hypothesis.slots = self.slots.after(parent.slots, changes)
-            if hypothesis.move != "compose":
-                self.memory.learn(self.slots.edit(parent.slots, changes), hypothesis.vector - parent.vector, hypothesis.fluency - parent.fluency)
+            changes = compare(attempt.parent.ids, hypothesis.ids)
+            hypothesis.slots = self._slots.after(attempt.parent.slots, changes)
+            improved = self.best is None or self.score(hypothesis) > self.score(self.best) + _SMALLEST_GAIN
+            if attempt.move == COMPOSE:
+                disappointment = max(0.0, attempt.expected - hypothesis.cosine) / len(attempt.used)
+                self._cost += _COST_RATE * (disappointment - self._cost)
             else:
-                cosine, count = hypothesis.predicted
-                self.cost += 0.03 * (max(0.0, (cosine - hypothesis.cosine) / count) - self.cost)
-            record = self._record.get(hypothesis.move)
-            if record:
-                record[1] += 1.0
-                if hypothesis.cosine > parent.cosine + _SMALLEST_GAIN:
-                    record[0] += 1.0
-            self.log.append((hypothesis.move, hypothesis.predicted, hypothesis.cosine, parent.cosine, before))
-        self.pool = pool
-        self.before = before
+                self._record[attempt.move][1] += 1.0
+                difference = hypothesis.vector - attempt.parent.vector
+                effect = Effect(difference, attempt.fluency - attempt.parent.fluency, attempt.move)
+                self._memory.learn(self._slots.edit(attempt.parent.slots, changes), effect)
+            for move in (attempt.used or (attempt.move,)) if improved else ():
+                self._record[move][0] += 1.0
 
     def contenders(self) -> list[Hypothesis]:
-        """Return the hypotheses whose fluency should be known before the best are chosen."""
-        ranked = sorted(self.pool, key=lambda hypothesis: -self.score(hypothesis))
-        return [hypothesis for hypothesis in ranked[: self.config.beam + 2] if not hypothesis.judged]
+        """Return the hypotheses that the denoiser must judge before the best are selected."""
+        ranked = sorted(self._pool, key=self.score, reverse=True)
+        return [hypothesis for hypothesis in ranked[: self.config.beam + _CONTENDERS] if not hypothesis.judged]
 
-    def settle(self) -> None:
-        """Choose the best hypotheses of those taken in."""
-        pool = self.pool
-        if not pool:
+    def select(self) -> None:
+        """Choose which hypotheses to change next, of those that were taken in."""
+        ranked = sorted((hypothesis for hypothesis in self._pool if hypothesis.judged), key=self.score, reverse=True)
+        if not ranked:
             return
-        old = -1e9 if self.best is None else self.score(self.best)
-        known = [hypothesis for hypothesis in pool if hypothesis.judged]
-        self.best = max(known, key=self.score)
-        self._rounds_without_gain = 0 if self.score(self.best) > old + _SMALLEST_GAIN else self._rounds_without_gain + 1
-        self.elders = sorted({*self.elders, *pool}, key=lambda hypothesis: -self.score(hypothesis))[: self.config.elders]
-        self.beam = self._select(known)
-
-    def _select(self, pool: list[Hypothesis]) -> list[Hypothesis]:
-        """Keep the best by cosine and fluency together; the best by cosine and a clearly longer or shorter one stay."""
-        return sorted(pool, key=lambda hypothesis: -self.score(hypothesis))[: self.config.beam]
+        gained = self.best is None or self.score(ranked[0]) > self.score(self.best) + _SMALLEST_GAIN
+        self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
+        self.best, self.beam = ranked[0], ranked[: self.config.beam]
+        known = dict.fromkeys([*self._parents, *self._pool])
+        self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
