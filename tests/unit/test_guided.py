@@ -10,7 +10,10 @@ from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, GuidedConfig, NoiseConfig
 from unembed.decoding import GuidedRounds, TextOracle, decode
 from unembed.decoding.guided import Hypothesis
+from unembed.decoding.guided.composition import compose
+from unembed.decoding.guided.edits import Change, SlotBook, apply, compare, locate
 from unembed.decoding.guided.filler import MaskFiller, Question
+from unembed.decoding.guided.hypothesis import Attempt, Proposal
 from unembed.decoding.guided.moves import (
     PRIORS,
     Subject,
@@ -19,7 +22,6 @@ from unembed.decoding.guided.moves import (
     expand,
     follow_gradient,
     judge,
-    merged,
     reorderings,
     substitute,
     substitutions,
@@ -62,11 +64,21 @@ def take_rounds(model, targets, oracle, **options):
 
 
 def make_hypothesis(ids, cosine=0.5, fluency=-1.0, **known):
-    return Hypothesis(tuple(ids), "", np.zeros(16), cosine, fluency, **known)
+    ids = tuple(ids)
+    return Hypothesis(ids, "", **{"vector": np.zeros(16), "cosine": cosine, "fluency": fluency, "slots": ids} | known)
 
 
-def make_search(seed=0, **config):
-    return Search(GuidedConfig(**config), np.random.default_rng(seed), PRIORS)
+def make_search(seed=0, target=(1.0, 0.0), **config):
+    return Search(GuidedConfig(**config), np.random.default_rng(seed), PRIORS, np.array(target))
+
+
+def take(search, *hypotheses, parent=None, move="span"):
+    """Give a search hypotheses that were embedded, and let it select."""
+    attempts = [Attempt(each.ids, each.fluency, parent, move if parent else "") for each in hypotheses]
+    search.add(list(zip(attempts, hypotheses, strict=True)))
+    for each in search.contenders():
+        each.confidence = [0.5] * len(each.ids)
+    search.select()
 
 
 def embed_ids(oracle, ids):
@@ -240,82 +252,168 @@ class TestRounds:
 class TestSearch:
     def start(self, **config):
         search = make_search(**config)
-        parent = make_hypothesis((1, 2, 3))
-        search.add([parent])
+        parent = make_hypothesis((1, 2, 3), vector=np.array([0.5, 0.8]))
+        take(search, parent)
         return search, parent
 
     def test_moves_that_help_are_tried_more(self):
-        search, parent = self.start(proposals=8, beam=1)
+        search, parent = self.start(proposals=8, beam=1, combinations=0)
         for number in range(40):
-            parent.proposals["delete"] = [(number, index) for index in range(50)]
-            parent.proposals["insert"] = [(number, index, 0, 0) for index in range(50)]
-            search.add(
-                make_hypothesis(
-                    attempt.ids, 0.4 if attempt.move == "delete" else 0.50002, parent=parent, move=attempt.move
-                )
-                for attempt in search.choose()
-            )
-            search.beam = [parent]
+            parent.proposals = {
+                "delete": [Proposal((number, index)) for index in range(50)],
+                "insert": [Proposal((number, index, 0, 0)) for index in range(50)],
+            }
+            attempts = search.choose()
+            cosines = [0.4 if attempt.move == "delete" else 0.5 + 1e-4 for attempt in attempts]
+            children = [
+                make_hypothesis(attempt.ids, cosine, vector=np.array([cosine, 0.8]))
+                for attempt, cosine in zip(attempts, cosines, strict=True)
+            ]
+            search.add(list(zip(attempts, children, strict=True)))
         parent.proposals = {
-            "delete": [(0, index) for index in range(50)],
-            "insert": [(1, index) for index in range(50)],
+            "delete": [Proposal((0, index)) for index in range(50, 99)],
+            "insert": [Proposal((1, index)) for index in range(50, 99)],
         }
         moves = [attempt.move for attempt in search.choose()]
-        assert moves.count("insert") > moves.count("delete")
+        assert moves.count("insert") > 2 * moves.count("delete")
+
+    def test_a_move_that_no_longer_helps_is_soon_tried_less(self):
+        search, parent = self.start(combinations=0)
+
+        def share_of_gradient_after(rounds, cosine):
+            for _ in range(rounds):
+                child = make_hypothesis((1, 2, 9), cosine, vector=np.array([cosine, 0.8]))
+                search.add([(Attempt(child.ids, -1.0, parent, "gradient"), child)] * 9)
+            return search.chances()["gradient"] / sum(search.chances().values())
+
+        helped = share_of_gradient_after(20, 0.6)
+        assert share_of_gradient_after(20, 0.4) < helped / 3
 
     def test_no_proposal_is_lost_when_it_is_not_chosen(self):
         search, parent = self.start(proposals=2, beam=1)
-        wanted = {move: [(move, index) for index in range(3)] for move in ("delete", "insert", "span", "gradient")}
-        parent.proposals = {move: list(texts) for move, texts in wanted.items()}
+        moves = ("delete", "insert", "span", "gradient")
+        wanted = {move: [Proposal((number, index, 7), index) for index in range(3)] for number, move in enumerate(moves)}
+        parent.proposals = {move: list(proposals) for move, proposals in wanted.items()}
         chosen = []
         while attempts := search.choose():
-            chosen += [(attempt.move, attempt.ids) for attempt in attempts]
-        assert sorted(chosen) == sorted((move, text) for move, texts in wanted.items() for text in texts)
+            chosen += [(attempt.move, Proposal(attempt.ids, attempt.fluency - parent.fluency)) for attempt in attempts]
+        assert sorted(chosen) == sorted((move, proposal) for move, each in wanted.items() for proposal in each)
 
-    def test_the_best_by_cosine_and_another_length_stay_in_the_beam(self):
-        search, _ = self.start(beam=3, fluency=1.0)
-        nearest = make_hypothesis((4, 5, 6), 0.9, -50.0)
-        fluent = [make_hypothesis((7, 8, number), 0.5, -0.1) for number in range(5)]
-        longer = make_hypothesis((1, 2, 3, 4), 0.1, -60.0)
-        search.add([nearest, *fluent, longer])
-        assert nearest in search.beam
-        assert longer in search.beam
-        assert len(search.beam) == 3
+    def test_the_beam_holds_the_near_and_fluent_ones(self):
+        nearer, fluent = make_hypothesis((4, 5, 6), 0.80, -10.0), make_hypothesis((7, 8, 9), 0.75, -1.0)
+        for weight, best in ((0.0, nearer), (0.02, fluent)):
+            search = make_search(beam=1, fluency=weight)
+            take(search, nearer, fluent)
+            assert search.beam == [best]
+            assert search.best is best
 
-    @pytest.mark.parametrize(("weight", "kept"), [(0.0, "nearer"), (0.02, "fluent")])
-    def test_of_the_others_those_stay_that_are_near_and_fluent(self, weight, kept):
-        search = make_search(beam=2, fluency=weight)
-        others = {"nearer": make_hypothesis((4, 5, 6), 0.80, -10.0), "fluent": make_hypothesis((7, 8, 9), 0.75, -1.0)}
-        best = make_hypothesis((1, 2, 3), 0.9, -5.0)
-        search.add([best, *others.values()])
-        assert search.beam == [best, others[kept]]
+    def test_nothing_beats_a_text_that_reaches_the_target(self):
+        search = make_search(fluency=0.1)
+        take(search, make_hypothesis((1, 2), 0.99, -1.0), make_hypothesis((3, 4), 0.99995, -20.0))
+        assert search.best.ids == (3, 4)
+        assert search.finished
 
-    def test_what_improved_on_a_hypothesis_is_known_until_the_next_round(self):
+    def test_changes_that_are_known_from_a_relative_are_not_tried_again_alone(self):
         search, parent = self.start(beam=1)
-        better, worse = (make_hypothesis((1, 2, n), n / 10, parent=parent, move="span") for n in (6, 4))
-        search.add([better, worse])
-        assert search.beam == [better]
-        search.beam = [parent]
-        search.add([better, worse])
-        search.beam = [parent]
-        search.add([worse])
-        assert parent.improvements == []
+        child = make_hypothesis((1, 2, 9), 0.7, vector=np.array([0.7, 0.7]))
+        worse = make_hypothesis((5, 2, 3), 0.3, vector=np.array([0.3, 0.9]))
+        take(search, child, worse, parent=parent)
+        assert search.beam == [child]
+        child.proposals = {"span": [Proposal((5, 2, 9)), Proposal((6, 2, 9))]}
+        assert [attempt.ids for attempt in search.choose() if attempt.move == "span"] == [(6, 2, 9)]
+
+    def test_changes_that_each_helped_are_tried_together(self):
+        search, parent = self.start(beam=1)
+        first = make_hypothesis((9, 2, 3), 0.6, vector=np.array([0.55, 0.7]))
+        second = make_hypothesis((1, 2, 8), 0.6, vector=np.array([0.55, 0.7]))
+        take(search, first, second, parent=parent)
+        (attempt,) = search.choose()
+        assert (attempt.ids, attempt.move, attempt.used) == ((9, 2, 8), "compose", ("span",))
 
     def test_without_any_proposal_it_is_finished(self):
         search, _ = self.start()
         assert not search.finished
         assert search.choose() == []
-        search.add([])
         assert search.finished
+
+
+class TestComposition:
+    vector, target = np.array([0.6, 0.8, 0.0]), np.array([1.0, 0.0, 0.0])
+
+    def compose(self, differences, cells, bonus=None):
+        bonus = np.zeros(len(differences)) if bonus is None else np.array(bonus)
+        return compose(self.vector, self.target, np.array(differences), np.array(cells, dtype=bool), bonus)
+
+    def test_edits_are_combined_that_only_pay_together(self):
+        differences = [[0.0, -0.4, 0.9], [0.0, -0.4, -0.9], [0.1, 0.0, 0.0]]
+        alone = [combination for combination in self.compose(differences, np.eye(3)) if len(combination.edits) == 1]
+        assert {combination.edits: combination.cosine > 0.6 for combination in alone}[0,] is False
+        best = self.compose(differences, np.eye(3))[0]
+        assert best.edits == (0, 1, 2)
+        assert best.cosine == pytest.approx(1.0)
+
+    def test_edits_of_the_same_part_exclude_each_other(self):
+        combinations = self.compose([[0.1, 0, 0], [0.2, 0, 0], [0.3, 0, 0]], [[1, 0], [1, 1], [0, 1]])
+        assert {combination.edits for combination in combinations} == {(0,), (1,), (2,), (0, 2)}
+
+    def test_each_combination_comes_once_the_best_first(self):
+        random = np.random.default_rng(0)
+        combinations = self.compose(0.1 * random.normal(size=(7, 3)), np.eye(7))
+        assert len({combination.edits for combination in combinations}) == len(combinations) > 60
+        scores = [combination.score for combination in combinations]
+        assert scores == sorted(scores, reverse=True)
+
+    def test_a_bonus_counts_beside_the_cosine(self):
+        differences = [[0.1, 0.0, 0.0], [0.1, 0.0, 0.0]]
+        assert self.compose(differences, [[1], [1]], bonus=[0.0, 0.5])[0].edits == (1,)
+
+
+class TestEdits:
+    def test_a_change_is_as_small_as_can_be(self):
+        assert compare((1, 2, 3, 4), (1, 2, 9, 4)) == [Change(2, 3, (9,))]
+        assert compare((1, 2, 3, 4), (1, 3, 4)) == [Change(1, 2, ())]
+        assert compare((1, 2, 3), (1, 2, 9, 3)) == [Change(2, 2, (9,))]
+        assert compare((1, 2, 3), (1, 2, 3)) == []
+
+    @pytest.mark.parametrize("after", [(5, 2, 3, 4, 1), (4, 2, 3, 1), (7, 8), (1, 1, 2, 2), (9, 1, 2, 3, 4, 9)])
+    def test_changes_make_the_one_text_of_the_other(self, after):
+        before = (1, 2, 3, 4)
+        assert apply(before, compare(before, after)) == after
+
+    def test_an_edit_of_one_text_fits_its_relatives(self):
+        book = SlotBook()
+        parent, child = (1, 2, 3), (1, 8, 8, 3)
+        slots = book.first(parent)
+        related = book.after(slots, compare(parent, child))
+        edit = book.edit(slots, [Change(2, 3, (9,))])
+        positions = {slot: position for position, slot in enumerate(related)}
+        assert apply(child, locate(edit, positions)) == (1, 8, 8, 9)
+        gone = book.edit(slots, [Change(1, 2, (7,))])
+        assert locate(gone, positions) is None
+
+    def test_insertions_stay_behind_the_token_that_they_followed(self):
+        book = SlotBook()
+        slots = book.first((1, 2, 3))
+        shorter = {slot: position for position, slot in enumerate(book.after(slots, [Change(0, 1, ())]))}
+        assert apply((2, 3), locate(book.edit(slots, [Change(2, 2, (9,))]), shorter)) == (2, 9, 3)
+        assert apply((2, 3), locate(book.edit(slots, [Change(0, 0, (9,))]), shorter)) == (9, 2, 3)
+
+    def test_the_same_edit_gives_the_same_slots(self):
+        book = SlotBook()
+        slots = book.first((1, 2, 3))
+        one, other = (book.after(slots, [Change(1, 2, (token,))]) for token in (7, 8))
+        assert one == book.after(slots, [Change(1, 2, (7,))])
+        assert (one[0], one[2]) == (other[0], other[2])
+        assert one[1] != other[1]
 
 
 def test_hypotheses_know_their_text_their_vector_and_where_they_come_from(model, targets, oracle, monkeypatch):
     added = []
     add = Search.add
 
-    def watch(self, hypotheses):
-        added.extend(hypotheses)
-        add(self, added[-len(hypotheses) :] if hypotheses else [])
+    def watch(self, attempts):
+        added.extend(hypothesis for _, hypothesis in attempts)
+        add(self, attempts)
 
     monkeypatch.setattr(Search, "add", watch)
     search(model, targets[:1], oracle, rounds=2)
@@ -327,22 +425,26 @@ def test_hypotheses_know_their_text_their_vector_and_where_they_come_from(model,
         assert (hypothesis.parent is None) == (hypothesis.move == "")
 
 
+def reordered(ids):
+    return [proposal.ids for proposal in reorderings(tuple(ids), np.random.default_rng(0))]
+
+
 @pytest.mark.parametrize("length", [2, 3, 8, 32, 128])
 def test_phrases_are_moved_and_no_more_often_than_the_limit_whatever_the_length(length):
     ids = tuple(range(length))
-    moved = reorderings(ids, np.random.default_rng(0))
+    moved = reordered(ids)
     assert 0 < len(moved) <= 200
     assert len(moved) == len(set(moved))
     assert ids not in moved
     assert all(sorted(text) == list(ids) for text in moved)
-    assert moved == reorderings(ids, np.random.default_rng(0))
+    assert moved == reordered(ids)
 
 
 def test_any_phrase_of_a_short_text_can_change_places_with_its_neighbour():
-    moved = reorderings(tuple(range(8)), np.random.default_rng(0))
+    moved = reordered(range(8))
     assert (0, 4, 5, 6, 1, 2, 3, 7) in moved
     assert {text.index(0) for text in moved} == set(range(8))
-    assert reorderings((5,), np.random.default_rng(0)) == []
+    assert reordered((5,)) == []
 
 
 def test_single_tokens_are_moved_first():
@@ -352,7 +454,7 @@ def test_single_tokens_are_moved_first():
             for index in range(32)
         )
 
-    moved = reorderings(tuple(range(32)), np.random.default_rng(0))
+    moved = reordered(range(32))
     assert np.mean([moves_one_token(text) for text in moved[-50:]]) == 1.0
     assert np.mean([moves_one_token(text) for text in moved]) < 1.0
 
@@ -446,19 +548,6 @@ def test_gaps_are_opened_everywhere_unless_the_length_is_known(model, targets, o
     ]
     assert {gap for positions in filled for gap in positions} == set(range(8))
     assert max(map(len, filled)) == 1
-
-
-def test_changes_that_helped_alone_are_tried_together():
-    children = [
-        make_hypothesis((9, 2, 3, 4), 0.9),
-        make_hypothesis((1, 2, 8, 4), 0.8),
-        make_hypothesis((7, 2, 3, 4), 0.7),  # a better change has this position
-        make_hypothesis((1, 6, 3, 4), 0.6),
-        make_hypothesis((1, 2, 3), 0.95),  # another length
-    ]
-    together = merged(make_hypothesis((1, 2, 3, 4), improvements=children))
-    assert together == [(9, 6, 3, 4), (9, 2, 8, 4), (9, 6, 8, 4)]
-    assert merged(make_hypothesis((1, 2, 3, 4), improvements=children[:1])) == []
 
 
 class TestTextOracle:

@@ -81,7 +81,7 @@ class Search:
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
         attempts = self._combine()
-        chances = {move: successes / attempts for move, (successes, attempts) in self._record.items()}
+        chances = self.chances()
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
         taken = dict.fromkeys(chances, 0)
@@ -103,6 +103,10 @@ class Search:
         if not attempts:
             self._rounds_without_gain = self.config.round_patience
         return attempts
+
+    def chances(self) -> dict[str, float]:
+        """Return how often each move has helped, mostly in the last rounds."""
+        return {move: successes / attempts for move, (successes, attempts) in self._record.items()}
 
     def _combine(self) -> list[Attempt]:
         """Return the combinations of known edits that are expected to beat the best hypothesis."""
