@@ -3,7 +3,7 @@
 A move only proposes texts; which of them are embedded and kept is up to the search.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ _ALTERNATIVES = 16  # per position or gap
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 3
 _LONGEST_SPAN = 4
-_REORDERINGS = 200  # whatever the length
+_REORDERINGS = 100  # whatever the length
 _LOG_FLOOR = -15.0
 # Weight of the denoiser's log-probability relative to the estimated gain in cosine.
 _LIKELIHOOD_WEIGHT = 0.01
@@ -51,12 +51,16 @@ class Subject:
         """Its tokens."""
         return self.hypothesis.ids
 
-    def own(self, scores: Tensor, absent: float) -> Tensor:
-        """Return from scores (T, C) that of the token at each position; ``absent`` where it is not scored."""
-        ids = torch.tensor(self.ids)
+    def of(self, tokens: Sequence[int], scores: Tensor, absent: float) -> Tensor:
+        """Return from scores (n, C) that of each of n tokens; ``absent`` where it is not scored."""
+        ids = torch.tensor(tokens)
         columns = torch.searchsorted(self.tokens, ids).clamp(max=len(self.tokens) - 1)
         mine = scores.gather(1, columns[:, None])[:, 0].clamp(min=_LOG_FLOOR)
         return torch.where(self.tokens[columns] == ids, mine, torch.full_like(mine, absent))
+
+    def own(self, scores: Tensor, absent: float) -> Tensor:
+        """Return from scores (T, C) that of the token at each position; ``absent`` where it is not scored."""
+        return self.of(self.ids, scores, absent)
 
 
 @dataclass(frozen=True)
@@ -271,8 +275,67 @@ def delete(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
 
 
 def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Move tokens and phrases to other positions."""
-    return [reorderings(subject.ids, subject.search.random) for subject in subjects]
+    """Exchange two phrases; those come first whose new neighbours the denoiser finds likely."""
+    drawn = [draw_exchanges(len(subject.ids), subject.search.random) for subject in subjects]
+    questions, expected = [], []
+    for subject, exchanges in zip(subjects, drawn, strict=True):
+        for cuts in exchanges:
+            ids = exchange(subject.ids, cuts)
+            seams = [seam for seam in new_seams(cuts) if seam < len(ids)]
+            canvas = list(ids)
+            for seam in seams:
+                canvas[seam] = tools.filler.mask
+            questions.append(Question(subject.row, tuple(canvas)))
+            expected.append((subject, [ids[seam] for seam in seams], [seam for seam in cuts if seam < len(ids)]))
+    answers = tools.filler.log_probabilities(questions)
+    gains = []
+    for (subject, tokens, seams), scores in zip(expected, answers, strict=True):
+        before = subject.own(subject.scores, _LOG_FLOOR)[sorted(set(seams))].sum()
+        gains.append(float(subject.of(tokens, scores, _LOG_FLOOR).sum() - before))
+    proposals = []
+    for subject, exchanges in zip(subjects, drawn, strict=True):
+        own, gains = gains[: len(exchanges)], gains[len(exchanges) :]
+        ranked = sorted(zip(own, exchanges, strict=True))
+        texts = {exchange(subject.ids, cuts): gain for gain, cuts in ranked}
+        proposals.append([Proposal(ids, gain) for ids, gain in texts.items() if ids != subject.ids])
+        subject.search.passes += len(exchanges)
+    return proposals
+
+
+Cuts = tuple[int, int, int, int]
+"""Where two phrases begin and end: what is exchanged are the tokens [a, b) with the tokens [c, d)."""
+
+
+def draw_exchanges(length: int, random: np.random.Generator) -> list[Cuts]:
+    """Draw phrases to exchange: neighbours, or with others between them that stay."""
+    cuts: dict[Cuts, None] = {}
+    for _ in range(_REORDERINGS if length > 1 else 0):
+        if random.random() < 0.5:  # a short phrase moves past others
+            width = min(int(random.geometric(0.5)), length // 2)
+            start = int(random.integers(0, length - width + 1))
+            other = int(random.integers(0, length - width))
+            other += other >= start
+            middle = start if other < start else start + width
+            cuts[min(start, other), middle, middle, max(start, other) + width] = None
+        else:
+            low, middle, end, high = np.sort(random.integers(0, length + 1, 4)).tolist()
+            if random.random() < 0.5:
+                end = middle
+            if low < middle and end < high:
+                cuts[low, middle, end, high] = None
+    return list(cuts)
+
+
+def exchange(ids: Ids, cuts: Cuts) -> Ids:
+    """Exchange two phrases."""
+    a, b, c, d = cuts
+    return (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:])
+
+
+def new_seams(cuts: Cuts) -> list[int]:
+    """Return the positions of the tokens that have a new left neighbour after an exchange."""
+    a, b, c, d = cuts
+    return sorted({a, a + d - c, a + d - b, d})
 
 
 MOVES = (
@@ -322,40 +385,3 @@ def deletions(ids: Ids, worth: np.ndarray, likelihood: np.ndarray) -> list[Propo
         Proposal(ids[:start] + ids[end:], -float(likelihood[start:end].sum()))
         for _, start, end in sorted(spans, reverse=True)
     ]
-
-
-def reorderings(ids: Ids, random: np.random.Generator) -> list[Proposal]:
-    """Return texts in which two phrases have changed places, those that change short ones mostly last.
-
-    They are drawn: a long text has far too many to list them all. The phrases may be neighbours, or have others between
-    them that stay; to move a phrase is to exchange it with what it moves past.
-    """
-    length, draws = len(ids), 3 * _REORDERINGS
-    if length < 2:
-        return []
-    cuts: dict[tuple[int, int, int, int], float] = {}
-    for adjacent in random.random(draws) < 0.6:
-        if adjacent or length < 3:
-            width = min(int(random.geometric(0.5)), length // 2)
-            start = int(random.integers(0, length - width + 1))
-            other = int(random.integers(0, length - width))
-            other += other >= start
-            low, high = min(start, other), max(start, other) + width
-            middle = start if other < start else start + width
-            cut = (low, middle, middle, high)
-            size = float(width)
-        else:
-            left, right = (min(int(random.geometric(0.6)), length // 2) for _ in range(2))
-            if left + right >= length:
-                continue
-            first = int(random.integers(0, length - left - right))
-            last = int(random.integers(first + left + 1, length - right + 1))
-            cut = (first, first + left, last, last + right)
-            size = (left + right) / 2 + 0.5
-        cuts.setdefault(cut, size + 2.0 * random.random())
-    ordered = sorted(cuts, key=cuts.__getitem__)[:_REORDERINGS]
-    texts = dict.fromkeys(
-        (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:]) for a, b, c, d in ordered
-    )
-    texts.pop(ids, None)
-    return [Proposal(text, 0.0) for text in texts][::-1]
