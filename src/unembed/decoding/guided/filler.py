@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from unembed.decoding.guided.hypothesis import Ids
+from unembed.encoders.precision import has_native_bfloat16
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 from unembed.model.candidates import Candidates
@@ -31,6 +32,8 @@ class MaskFiller:
         self.engine, self.noise = engine, noise
         self.mask = engine.vocabulary.mask
         self._device = embeddings.device
+        # The search asks often, and needs no more than two digits.
+        self._rounded = has_native_bfloat16(embeddings.device)
         self._condition = engine.condition(embeddings)
         offsets = self._condition.offsets
         size = min(_SHORTLIST, int(offsets.isfinite().sum(1).min()))
@@ -56,7 +59,8 @@ class MaskFiller:
                 rows = torch.tensor([questions[number].row for number in part])
                 masked = canvas == self.mask
                 times = self.noise.time_of(masked.float().mean(1))
-                hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked)
+                with torch.autocast(self._device.type, torch.bfloat16, enabled=self._rounded):
+                    hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked).float()
                 for row in rows.unique().tolist():
                     index = (rows == row).nonzero()[:, 0]
                     condition = self._conditions[row].rows(torch.zeros_like(index))

@@ -21,7 +21,7 @@ _ALTERNATIVES = 16  # per position or gap
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 3
 _LONGEST_SPAN = 4
-_REORDERINGS = 100  # whatever the length
+_REORDERINGS = 48  # whatever the length
 _LOG_FLOOR = -15.0
 # Weight of the denoiser's log-probability relative to the estimated gain in cosine.
 _LIKELIHOOD_WEIGHT = 0.01
@@ -89,29 +89,33 @@ class Move:
     propose: Callable[[Tools, list[Subject]], list[list[Proposal]]]
     """Returns changed texts of each hypothesis, the most promising last."""
     possible: Callable[[Tools], bool] = lambda tools: True
+    random: bool = False
+    """Whether it proposes other texts each time that it is asked."""
 
 
 def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
-    """Give the hypotheses in the beams, by the row of their vector, the proposals that they do not have yet."""
-    new = [
-        Subject(row, search, parent)
-        for row, search in searches.items()
-        for parent in search.beam
-        if not parent.proposals
-    ]
-    if not new:
+    """Give the hypotheses in the beams, by the row of their vector, proposals: each move once, or in each round."""
+    subjects = [Subject(row, search, parent) for row, search in searches.items() for parent in search.beam]
+    if not subjects:
         return
-    judge(tools, new)
+    new = [subject for subject in subjects if not subject.hypothesis.proposals]
+    judge(tools, subjects)
     if tools.resize:
         look_into_gaps(tools, new)
-    for subject in new:
-        target, vector = tools.targets[subject.row], subject.hypothesis.vector
-        missing = target - (target @ vector) * vector
-        subject.wanted = tools.filler.wanted(subject.row, torch.from_numpy(missing))
+    ask_for_words(tools, new)
     for move in MOVES:
-        if move.possible(tools):
-            for subject, proposals in zip(new, move.propose(tools, new), strict=True):
+        changed = subjects if move.random else new
+        if changed and move.possible(tools):
+            for subject, proposals in zip(changed, move.propose(tools, changed), strict=True):
                 subject.hypothesis.proposals[move.name] = proposals
+
+
+def ask_for_words(tools: Tools, subjects: list[Subject]) -> None:
+    """Ask the readout which words the hypotheses lack: it reads the part of the vector that they do not explain."""
+    for subject in subjects:
+        target, vector = tools.targets[subject.row], subject.hypothesis.vector
+        missing = torch.from_numpy(target - (target @ vector) * vector)
+        subject.wanted = tools.filler.wanted(subject.row, missing)
 
 
 def judge(tools: Tools, subjects: list[Subject]) -> None:
@@ -342,8 +346,8 @@ MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient),
     Move("substitute", (1.0, 8.0), substitute),
     Move("wanted", (1.0, 8.0), add_wanted),
-    Move("span", (1.0, 8.0), rewrite_spans),
-    Move("reorder", (1.0, 8.0), reorder),
+    Move("span", (1.0, 8.0), rewrite_spans, random=True),
+    Move("reorder", (1.0, 8.0), reorder, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )
