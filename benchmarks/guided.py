@@ -5,8 +5,6 @@ budget is that of the best text which the search had after so many encoder calls
 result.
 """
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import Figure, Result, finish, make_parser
+from measure import Result, finish, make_parser
 from unembed.config import DecodingConfig, parse
 from unembed.inverter import Inverter
 from unembed.measures import BY_NAME, Forms, compare
@@ -70,12 +68,13 @@ def choose_texts(
     return list(chosen.values())
 
 
-def search(inverter: Inverter, encoder: Any, texts: list[Searched], options: DecodingConfig, e32=None) -> None:
+def search(inverter: Inverter, encoder: Any, texts: list[Searched], options: DecodingConfig) -> None:
     """Search for texts, a few together, and note every state."""
     for start in range(0, len(texts), _TOGETHER):
         part = texts[start : start + _TOGETHER]
+        vectors = encoder.encode([each.text for each in part])
         begun = time.process_time()
-        for steps in inverter.guided_rounds((e32 or encoder).encode([each.text for each in part]), options, encoder=encoder):
+        for steps in inverter.guided_rounds(vectors, options, encoder=encoder):
             seconds = (time.process_time() - begun) / len(part)
             for step in steps:
                 if step.encoder_calls.sum():
@@ -125,7 +124,7 @@ def main() -> None:
     search_options = parse(
         DecodingConfig, {"strategy": "guided", "guided": {"calls": options.calls, **changes}}, "the options"
     )
-    rows, sizes, figures = [], {}, []
+    rows, sizes = [], {}
     for tokens in options.tokens:
         texts = choose_texts(inverter, lines, _range(tokens), options.count, cut=options.cut)
         if not texts:
@@ -144,7 +143,7 @@ def main() -> None:
             compared="The text that the search found with that of the vector, after so many encoder calls.",
             columns=["tokens", "encoder calls", *(BY_NAME[name].label for name in MEASURED), "calls used", "seconds"],
             rows=rows,
-            figures=figures,
+            figures=[],
             repetitions=1,
             sizes={"lines": options.lines, "texts": options.texts.name if options.texts else "our own", **sizes},
             notes=["Calls used and seconds are means over the texts, until the state that is measured."],

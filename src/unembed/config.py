@@ -288,7 +288,7 @@ class GuidedConfig(_Section):
     """The blind strategy that makes the first hypotheses."""
     candidates: Positive = 6
     """First hypotheses per vector: the likeliest lengths that differ enough."""
-    beam: Positive = 2
+    beam: Positive = 1
     """Hypotheses that single changes are proposed for."""
     parents: Positive = 4
     """Hypotheses whose known changes are combined."""

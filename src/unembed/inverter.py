@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -78,6 +78,7 @@ class Inverter:
         self.engine: Engine = engine or self.model.lay_out_for_decoding()
         """What runs the denoiser: the model itself, or an exported graph of it."""
         self._warned = False
+        self._oracle: TextOracle | None = None
 
     @classmethod
     def default(cls, *, device: str = "auto") -> Self:
@@ -209,9 +210,10 @@ class Inverter:
         lengths: Sequence[int] | None = None,
         encoder: "Encoder | None" = None,
         batch_size: int = 64,
+        interrupted: Callable[[], bool] = lambda: False,
         **changes: Any,
     ) -> Iterator[Step]:
-        """Decode vectors and yield every pass. Arguments as of :meth:`invert`."""
+        """Decode vectors and yield every pass. Arguments as of :meth:`invert` and ``unembed.decoding.decode``."""
         options = make_options(options, changes)
         vectors, known = self._prepare(embeddings, lengths)
         return decode(
@@ -222,6 +224,7 @@ class Inverter:
             lengths=known,
             batch_size=batch_size,
             oracle=self._make_oracle(encoder) if options.strategy == "guided" else None,
+            interrupted=interrupted,
         )
 
     def guided_rounds(
@@ -266,7 +269,9 @@ class Inverter:
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
             )
         self.check_encoder(encoder)
-        return TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
+        if self._oracle is None or self._oracle.encoder is not encoder:  # it takes a while to make
+            self._oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
+        return self._oracle
 
     @torch.no_grad()
     def words(

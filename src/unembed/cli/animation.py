@@ -77,12 +77,14 @@ class Painter:
                 parts.append(Text(" ".join([sign] * len(ids)), "bright_black"))
         return Text(" ").join(parts)
 
-    def step(self, step: "Step") -> list[Row]:
-        """Write a pass: how much is masked, and every hypothesis."""
-        facts = [f"{float(step.mask_rate.mean()):.0%} masked"]
+    def step(self, step: "Step", search: "SearchProgress | None" = None) -> list[Row]:
+        """Write a pass, or a round of a guided search: how far it is, and every hypothesis."""
+        label, fact = f"pass {int(step.passes.max())}", f"{float(step.mask_rate.mean()):.0%} masked"
         if int(step.encoder_calls.max()):
-            facts.append(f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded")
-        rows = [(f"pass {int(step.passes.max())}", Text(", ".join(facts) + "   less sure ").append(_legend()))]
+            fact = f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded"
+            if search is not None:
+                label, fact = search.describe(step, fact)
+        rows = [(label, Text(f"{fact}   less sure ").append(_legend()))]
         canvases = zip(step.canvas.tolist(), step.confidence.tolist(), step.changed.tolist(), strict=True)
         return rows + [("", self.canvas(*canvas)) for canvas in canvases]
 
@@ -102,11 +104,28 @@ class Painter:
         return text
 
 
+class SearchProgress:
+    """How far a guided search is: it counts rounds, and estimates how long the search may still take."""
+
+    def __init__(self, call_limit: int) -> None:
+        self._call_limit = call_limit
+        self._rounds = 0
+        self._begun = time.monotonic()
+
+    def describe(self, step: "Step", fact: str) -> tuple[str, str]:
+        """Return the round, and the fact with the longest time that is left."""
+        self._rounds += 1
+        calls = int(step.encoder_calls.max())
+        left = max(0, self._call_limit - calls) * (time.monotonic() - self._begun) / calls
+        return f"round {self._rounds}", f"{fact}, at most {left:.0f} s left (Ctrl-C takes this text)"
+
+
 class Animation:
     """Shows passes in place as they come, and leaves the last thing shown on the screen."""
 
-    def __init__(self, console: Console, painter: Painter, heading: Iterable[Row]) -> None:
+    def __init__(self, console: Console, painter: Painter, heading: Iterable[Row], call_limit: int = 0) -> None:
         self.painter = painter
+        self._search = SearchProgress(call_limit)
         self.heading = list(heading)
         self._seconds_left = SECONDS
         self._live = Live(console=console, auto_refresh=False)
@@ -122,7 +141,7 @@ class Animation:
 
     def show(self, step: "Step") -> None:
         """Show a pass, long enough to be seen."""
-        self._update(grid([*self.heading, *self.painter.step(step)]))
+        self._update(grid([*self.heading, *self.painter.step(step, self._search)]))
         pause = self._seconds_left * _WAITING_SHARE
         self._seconds_left -= pause
         time.sleep(pause)

@@ -85,7 +85,7 @@ def evaluate(
     """
     from unembed.checkpoint import DEFAULT
     from unembed.cli.output import show_json, show_result
-    from unembed.config import STRATEGIES, DecodingConfig, GuidedConfig
+    from unembed.config import STRATEGIES, DecodingConfig
     from unembed.corpus import read_texts
     from unembed.errors import ConfigError, did_you_mean, from_os_error, require_extra
 
@@ -111,7 +111,7 @@ def evaluate(
         protocols=tuple(name for name in PROTOCOLS if protocol in (name, ProtocolName.both)),
         limit=limit,
         guided_limit=guided_limit,
-        rounds=GuidedConfig().rounds if rounds is None else rounds,
+        rounds=rounds,
         seed=seed,
         resamples=bootstrap,
     )

@@ -34,6 +34,14 @@ class EngineName(StrEnum):
     onnx = "onnx"
 
 
+class EffortName(StrEnum):
+    """How long a guided search may take."""
+
+    quick = "quick"
+    normal = "normal"
+    thorough = "thorough"
+
+
 def invert(
     source: Annotated[
         list[str] | None,
@@ -53,7 +61,17 @@ def invert(
     ] = None,
     guided: Annotated[bool, typer.Option("--guided", help="Short for --strategy guided.")] = False,
     steps: Annotated[int | None, typer.Option(help="Largest number of passes, without the encoder.")] = None,
+    effort: Annotated[
+        EffortName | None,
+        typer.Option(
+            help="How long --guided searches for a text that it has not recovered exactly.", show_default="normal"
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
+    calls: Annotated[
+        int | None,
+        typer.Option(help="Largest number of texts to embed per vector, with --guided.", show_default="by --effort"),
+    ] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Number of tokens of each text.", show_default="the inverter's guess")
@@ -90,6 +108,7 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
+    from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
     from unembed.config import BATCHES_AT_ONCE
     from unembed.hub import fetch_checkpoint
@@ -97,7 +116,9 @@ def invert(
     options = _decoding_options(
         strategy,
         guided=guided,
+        effort=effort and effort.value,
         rounds=rounds,
+        calls=calls,
         candidates=candidates,
         steps=steps,
         guidance=guidance,
@@ -111,7 +132,6 @@ def invert(
         # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
         from unembed.cli.job import InputBatch, InversionJob
-        from unembed.cli.output import show_json_line
         from unembed.inverter import Inverter
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
@@ -119,22 +139,32 @@ def invert(
     if isinstance(given, list) or options.strategy == "guided":
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
             loaded_encoder = load_encoder_for(inverter, encoder, device)
-    job = InversionJob(
-        inverter,
-        options,
-        Painter(inverter.tokenizer, inverter.info.vocabulary),
-        encoder=loaded_encoder,
-        length=_checked(length, inverter),
-        batch_size=batch_size,
-        trace=trace,
-    )
     total = len(given) if isinstance(given, list) else given.rows
-    batches = job.embed(given) if isinstance(given, list) else (InputBatch(vectors) for vectors in given.batches)
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
-    if watched and total is not None and total <= _ANIMATED_AT_MOST:
-        _animate(job, batches, console)
-        return
+    with early_end(possible=options.strategy == "guided") as interrupted:
+        job = InversionJob(
+            inverter,
+            options,
+            Painter(inverter.tokenizer, inverter.info.vocabulary),
+            encoder=loaded_encoder,
+            length=_checked(length, inverter),
+            batch_size=batch_size,
+            trace=trace,
+            interrupted=interrupted,
+        )
+        batches = job.embed(given) if isinstance(given, list) else (InputBatch(vectors) for vectors in given.batches)
+        if watched and total is not None and total <= _ANIMATED_AT_MOST:
+            _animate(job, batches, console)
+        else:
+            _list(job, batches, total, as_json=as_json)
+        if interrupted():
+            typer.echo("Stopped early: these are the best texts so far.", err=True)
+
+
+def _list(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, *, as_json: bool) -> None:
+    from unembed.cli.output import show_json_line
+
     inverted_any = False
     with _progress(total) as advance:
         for result in job.run(batches):
@@ -149,7 +179,14 @@ def invert(
 
 
 def _decoding_options(
-    strategy: str | None, *, guided: bool, rounds: int | None, candidates: int | None, **others: float | None
+    strategy: str | None,
+    *,
+    guided: bool,
+    effort: str | None,
+    rounds: int | None,
+    calls: int | None,
+    candidates: int | None,
+    **others: float | None,
 ) -> "DecodingConfig":
     """Check the options that were given; the configuration has defaults for the others."""
     from unembed.config import DecodingConfig, parse
@@ -158,11 +195,11 @@ def _decoding_options(
     if guided and strategy not in (None, "guided"):
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
-    search = {"rounds": rounds}
+    search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
     if wanted["strategy"] == "guided":
         search["candidates"] = candidates
-    elif rounds is not None:
-        raise ConfigError("--rounds is for guided decoding.", "Add --guided, or use --steps instead.")
+    elif unused := [name for name, value in search.items() if value is not None]:
+        raise ConfigError(f"--{unused[0]} is for guided decoding.", "Add --guided, or use --steps instead.")
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
@@ -300,8 +337,10 @@ def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Con
     from unembed.cli.animation import Animation
 
     for row, single in enumerate(single for batch in batches for single in batch.split()):
+        if job.interrupted():
+            return
         heading = _heading(single.trips[0]) if single.trips else [("vector", Text(str(row)))]
-        with Animation(console, job.painter, heading) as animation:
+        with Animation(console, job.painter, heading, job.options.guided.call_limit) as animation:
             for result in job.run([single], animation.show):
                 text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])

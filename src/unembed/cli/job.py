@@ -55,6 +55,8 @@ class InversionJob:
     length: int | None
     batch_size: int
     trace: bool
+    interrupted: "Callable[[], bool]" = lambda: False
+    """Whether the user has asked a guided search to end with the best texts so far."""
 
     def embed(self, texts: list[str]) -> Iterator[InputBatch]:
         """Embed texts, cut to what a canvas holds."""
@@ -77,6 +79,7 @@ class InversionJob:
                 lengths=None if self.length is None else [self.length] * len(batch.vectors),
                 encoder=self.encoder,
                 batch_size=self.batch_size,
+                interrupted=self.interrupted,
             ):
                 if watch:
                     watch(step)
@@ -91,6 +94,8 @@ class InversionJob:
                     yield InvertedText(start + row, inversion, trip, measures, traces.pop(row, []))
                     row += 1
             start += len(batch.vectors)
+            if self.interrupted():
+                return
 
     def _compare(self, inversion: "Inversion", trip: RoundTrip, vector: "np.ndarray") -> dict[str, float]:
         from unembed.measures import Forms, compare_one

@@ -1,6 +1,6 @@
 """The one generator that all strategies share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ def decode(
     lengths: Tensor | None = None,
     batch_size: int = 64,
     oracle: Oracle | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Step]:
     """Recover canvases from vectors, from all [MASK] to none, and yield every pass.
 
@@ -34,13 +35,24 @@ def decode(
         lengths: (n,) how many tokens each text has; by default the length head's likeliest.
         batch_size: hypotheses decoded together.
         oracle: what embeds hypotheses, for ``guided``.
+        interrupted: asked between the rounds of ``guided``. Once it says yes, the searches that go on end with their
+            best text so far, and the vectors whose search has not begun have no step.
     """
     if options.strategy != "guided":
         steps = decode_blind(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size)
     elif oracle is None:
         raise ConfigError("Guided decoding needs an encoder.", "Give an oracle, or choose a blind strategy.")
     else:
-        steps = decode_guided(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
+        steps = decode_guided(
+            engine,
+            noise,
+            embeddings,
+            options,
+            oracle=oracle,
+            lengths=lengths,
+            batch_size=batch_size,
+            interrupted=interrupted,
+        )
     # Not a decorator: a generator would leave gradients off in its receiver's code between two steps.
     while True:
         with torch.no_grad():

@@ -7,6 +7,7 @@ from unembed.encoders.base import (
     SubstitutingEncoder,
     can_substitute,
     known_tokenizer,
+    quicker,
 )
 from unembed.encoders.catalogue import CATALOGUE, KnownEncoder
 from unembed.encoders.loading import is_endpoint, load_described_encoder, load_encoder, load_tokenizer, sends_texts
@@ -26,5 +27,6 @@ __all__ = [
     "load_described_encoder",
     "load_encoder",
     "load_tokenizer",
+    "quicker",
     "sends_texts",
 ]

@@ -29,9 +29,7 @@ class Engine(Protocol):
     config: ModelConfig
     vocabulary: CanvasVocabulary
 
-    def condition(
-        self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None
-    ) -> Any:
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None) -> Any:
         """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none.
 
         With ``candidates``, the logits are those of these C tokens only.

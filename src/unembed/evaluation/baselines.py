@@ -12,6 +12,7 @@ from unembed.checkpoint import CheckpointInfo
 from unembed.engine import Engine
 from unembed.errors import StoreError
 from unembed.model import Choice
+from unembed.model.candidates import Candidates
 from unembed.store import Store
 
 # Rows of a store that are read at once: 50 MB of 384 numbers.
@@ -36,11 +37,10 @@ class Unconditional:
         self.config = engine.config
         self.vocabulary = engine.vocabulary
 
-    def condition(self, embeddings: Tensor, dropped: Tensor | None = None) -> Any:
+    def condition(self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None) -> Any:
         """Drop every vector."""
-        return self._engine.condition(
-            embeddings, torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
-        )
+        every = torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
+        return self._engine.condition(embeddings, every, candidates)
 
     def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
         """As the engine does."""

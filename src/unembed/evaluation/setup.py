@@ -25,8 +25,8 @@ class EvaluationSettings:
     """Texts per file and protocol."""
     guided_limit: int = 30
     """Of these, texts that are decoded with the encoder."""
-    rounds: int = GuidedConfig().rounds
-    """Of guided searches, at most."""
+    rounds: int | None = None
+    """Of guided searches, at most; None: as many as they usually take."""
     seed: int = 0
     resamples: int = 1000
     """Behind each interval."""

@@ -64,7 +64,8 @@ class Intake:
         }
         if request.strategy == "guided":
             model.needed_encoder("Guided decoding")
-            search = {"rounds": request.rounds, "candidates": request.candidates}
+            rounds = self._limits.rounds if request.rounds is None else request.rounds
+            search = {"rounds": rounds, "candidates": request.candidates}
             wanted["guided"] = {name: value for name, value in search.items() if value is not None}
         else:
             wanted["candidates"] = request.candidates

@@ -37,12 +37,13 @@ class MaskFiller:
         self._condition = engine.condition(embeddings)
         offsets = self._condition.offsets
         size = min(_SHORTLIST, int(offsets.isfinite().sum(1).min()))
-        self.shortlists: list[Tensor] = list(offsets.topk(size).indices.sort().values)
-        """The tokens that are scored for each vector, in ascending order."""
-        self.priors = [offsets[row, tokens].float().log_softmax(-1) for row, tokens in enumerate(self.shortlists)]
+        self.shortlists: list[Tensor] = list(offsets.topk(size).indices.sort().values.cpu())
+        """The tokens that are scored for each vector, in ascending order, on the CPU."""
+        self.priors = [self.read_words(row, vector) for row, vector in enumerate(embeddings)]
+        """Their log-probabilities by the readout of the vector itself."""
         none = torch.zeros(size, device=self._device)
         self._conditions = [
-            engine.condition(embeddings[row : row + 1], candidates=Candidates(tokens, none))
+            engine.condition(embeddings[row : row + 1], candidates=Candidates(tokens.to(self._device), none))
             for row, tokens in enumerate(self.shortlists)
         ]
 
@@ -61,7 +62,7 @@ class MaskFiller:
                 times = self.noise.time_of(masked.float().mean(1))
                 with torch.autocast(self._device.type, torch.bfloat16, enabled=self._rounded):
                     hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked).float()
-                for row in rows.unique().tolist():
+                for row in sorted(set(rows.tolist())):
                     index = (rows == row).nonzero()[:, 0]
                     condition = self._conditions[row].rows(torch.zeros_like(index))
                     logits = self.engine.logits(hidden[index], masked[index], canvas[index], condition)
@@ -70,11 +71,11 @@ class MaskFiller:
                     answers |= dict(zip(own, torch.split(scores, masked[index].sum(1).tolist()), strict=True))
         return [answers[number] for number in range(len(questions))]
 
-    def wanted(self, row: int, direction: Tensor) -> Tensor:
-        """Return the log-probability of each token of a vector's shortlist, (C,), by the readout of a direction."""
-        tokens = self.shortlists[row]
-        theirs = self.engine.condition(direction[None].to(self._device)).offsets[0, tokens].float()
-        return theirs.log_softmax(-1).cpu()
+    def read_words(self, row: int, vector: Tensor) -> Tensor:
+        """Return the log-probability of each token of a row's shortlist, (C,), as the readout reads it off a vector."""
+        condition = self.engine.condition(vector[None].float().to(self._device))
+        offsets: Tensor = condition.offsets[0, self.shortlists[row]]
+        return offsets.float().log_softmax(-1).cpu()
 
     def fill(self, questions: list[Question]) -> list[Ids]:
         """Fill all masks in two passes: the surer half first, then the rest in view of it."""

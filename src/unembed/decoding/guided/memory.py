@@ -99,7 +99,7 @@ class EditMemory:
 
 
 def _cells(located: list[list[Change]], length: int) -> np.ndarray:
-    """Return which parts of a text each edit touches: its tokens are the odd columns, the gaps between them the even."""
+    """Return which parts of a text each edit touches: its tokens are the odd columns, the gaps the even ones."""
     cells = np.zeros((len(located), 2 * length + 1), dtype=bool)
     for row, changes in enumerate(located):
         for start, end, _ in changes:

@@ -1,4 +1,4 @@
-"""What can be changed about a hypothesis: by the denoiser, by the encoder's gradient, and by chance.
+"""What can be changed about a hypothesis: by the denoiser, the readout, the encoder's gradient, and by chance.
 
 A move only proposes texts; which of them are embedded and kept is up to the search.
 """
@@ -18,16 +18,20 @@ from unembed.decoding.guided.search import Search
 # Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
 _STRIDE = 5
 _ALTERNATIVES = 16  # per position or gap
+_WORDS = 96  # that the readout misses most
+_PLACES = 2  # for each of these words: gaps to put it into, and tokens to put it in place of
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 3
 _LONGEST_SPAN = 4
-_REORDERINGS = 48  # whatever the length
+_REORDERINGS, _LONGER = 40, 3  # that are drawn in a round, and how many times as many more when the search is stuck
+# The least log-probability of a token, also of one that is not scored.
 _LOG_FLOOR = -15.0
 # Weight of the denoiser's log-probability relative to the estimated gain in cosine.
 _LIKELIHOOD_WEIGHT = 0.01
-import os
-_WANTED = float(os.environ.get("WANTED", "0.5"))
-_CROWD = float(os.environ.get("CROWD", "0.3"))
+# Weight of what the readout misses relative to the denoiser's log-probability.
+_MISSING_WEIGHT = 0.5
+# How much less each further choice is worth, in nats: for the same position, and for the same word.
+_NEXT_TOKEN, _NEXT_PLACE = 0.3, 2.0
 
 
 @dataclass
@@ -43,24 +47,31 @@ class Subject:
     """(T, C) their log-probabilities at each position."""
     gap_scores: Tensor = field(default_factory=lambda: torch.empty(0))
     """(T + 1, C) their log-probabilities in each gap."""
-    wanted: Tensor = field(default_factory=lambda: torch.empty(0))
-    """(C,) how much more the vector asks for each than the hypothesis gives."""
+    missing: Tensor = field(default_factory=lambda: torch.empty(0))
+    """(C,) how much the part of the vector that the hypothesis does not explain asks for each."""
 
     @property
     def ids(self) -> Ids:
         """Its tokens."""
         return self.hypothesis.ids
 
-    def of(self, tokens: Sequence[int], scores: Tensor, absent: float) -> Tensor:
-        """Return from scores (n, C) that of each of n tokens; ``absent`` where it is not scored."""
-        ids = torch.tensor(tokens)
-        columns = torch.searchsorted(self.tokens, ids).clamp(max=len(self.tokens) - 1)
-        mine = scores.gather(1, columns[:, None])[:, 0].clamp(min=_LOG_FLOOR)
-        return torch.where(self.tokens[columns] == ids, mine, torch.full_like(mine, absent))
+    @property
+    def own(self) -> Tensor:
+        """(T,) the log-probability of its own token at each position."""
+        return self.pick(self.scores, self.ids)
 
-    def own(self, scores: Tensor, absent: float) -> Tensor:
-        """Return from scores (T, C) that of the token at each position; ``absent`` where it is not scored."""
-        return self.of(self.ids, scores, absent)
+    @property
+    def worth(self) -> Tensor:
+        """(T,) how much each of its tokens is supported by the denoiser and missed by the readout."""
+        # A rare token that is not scored was put there by the encoder's gradient: the readout is not asked about it.
+        return self.own + _MISSING_WEIGHT * self.pick(self.missing.expand_as(self.scores), self.ids, unscored=0.0)
+
+    def pick(self, scores: Tensor, tokens: Sequence[int] | np.ndarray, unscored: float = _LOG_FLOOR) -> Tensor:
+        """Return from scores (n, C) those of a token in each row (n,), or of several (n, k)."""
+        ids = torch.as_tensor(tokens)
+        columns = torch.searchsorted(self.tokens, ids).clamp(max=len(self.tokens) - 1)
+        scored = scores.gather(1, columns.view(len(scores), -1)).view(ids.shape).clamp(min=_LOG_FLOOR)
+        return scored.masked_fill(self.tokens[columns] != ids, unscored)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
     judge(tools, subjects)
     if tools.resize:
         look_into_gaps(tools, new)
-    ask_for_words(tools, new)
+    ask_what_is_missing(tools, new)
     for move in MOVES:
         changed = subjects if move.random else new
         if changed and move.possible(tools):
@@ -110,12 +121,12 @@ def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
                 subject.hypothesis.proposals[move.name] = proposals
 
 
-def ask_for_words(tools: Tools, subjects: list[Subject]) -> None:
-    """Ask the readout which words the hypotheses lack: it reads the part of the vector that they do not explain."""
+def ask_what_is_missing(tools: Tools, subjects: list[Subject]) -> None:
+    """Let the readout read the part of the vector that the hypotheses do not explain."""
     for subject in subjects:
         target, vector = tools.targets[subject.row], subject.hypothesis.vector
-        missing = torch.from_numpy(target - (target @ vector) * vector)
-        subject.wanted = tools.filler.wanted(subject.row, missing)
+        rest = torch.from_numpy(target - (target @ vector) * vector)
+        subject.missing = tools.filler.read_words(subject.row, rest)
 
 
 def judge(tools: Tools, subjects: list[Subject]) -> None:
@@ -134,9 +145,8 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
         subject.scores = torch.empty((length, len(subject.tokens)))
         for offset in range(min(_STRIDE, length)):
             subject.scores[offset::_STRIDE] = answers.pop(0)
-        own = subject.own(subject.scores, _LOG_FLOOR)
-        subject.hypothesis.confidence = own.exp().tolist()
-        subject.hypothesis.fluency = float(own.sum())
+        subject.hypothesis.confidence = subject.own.exp().tolist()
+        subject.hypothesis.fluency = float(subject.own.sum())
 
 
 def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
@@ -163,17 +173,13 @@ def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:
 
 
 def substitute(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Exchange single tokens for those that the denoiser finds likelier, and that the vector asks for."""
+    """Exchange single tokens for those that the denoiser finds likelier and the readout misses more."""
     proposals = []
     for subject in subjects:
-        wanted = subject.wanted.expand_as(subject.scores)
-        worth = subject.scores + _WANTED * wanted
-        worth = worth - (subject.own(subject.scores, _LOG_FLOOR) + _WANTED * subject.own(wanted, 0.0))[:, None]
+        worth = subject.scores + _MISSING_WEIGHT * subject.missing - subject.worth[:, None]
         best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
-        gains = subject.scores.gather(1, best.indices) - subject.own(subject.scores, _LOG_FLOOR)[:, None]
-        proposals.append(
-            substitutions(subject.ids, subject.tokens[best.indices].numpy(), best.values.numpy(), gains.numpy())
-        )
+        tokens, fluency = subject.tokens[best.indices], subject.scores.gather(1, best.indices) - subject.own[:, None]
+        proposals.append(substitutions(subject.ids, tokens.numpy(), best.values.numpy(), fluency.numpy()))
     return proposals
 
 
@@ -188,11 +194,9 @@ def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Proposal
             continue
         subject.search.encoder_calls += 1
         tokens, gains = estimate
-        columns = torch.searchsorted(subject.tokens, torch.from_numpy(tokens)).clamp(max=len(subject.tokens) - 1)
-        known = subject.tokens[columns].numpy() == tokens
-        likelihood = np.where(known, subject.scores.gather(1, columns).clamp(min=_LOG_FLOOR).numpy(), _LOG_FLOOR)
-        change = likelihood - subject.own(subject.scores, _LOG_FLOOR).numpy()[:, None]
-        proposals.append(substitutions(subject.ids, tokens, gains + _LIKELIHOOD_WEIGHT * likelihood, change, _CROWD/30))
+        likelihood = subject.pick(subject.scores, tokens)
+        worth = gains / _LIKELIHOOD_WEIGHT + likelihood.numpy()
+        proposals.append(substitutions(subject.ids, tokens, worth, (likelihood - subject.own[:, None]).numpy()))
     return proposals
 
 
@@ -217,135 +221,84 @@ def rewrite_spans(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]
 
 
 def insert(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Put a token into a gap: one that the denoiser finds likely there, and that the vector asks for."""
+    """Put a token into a gap: one that the denoiser finds likely there and the readout misses."""
     proposals = []
     for subject in subjects:
-        ids = subject.ids
-        worth = subject.gap_scores + _WANTED * subject.wanted
+        worth = subject.gap_scores + _MISSING_WEIGHT * subject.missing
         best = worth.topk(min(_ALTERNATIVES, worth.shape[1]))
-        tokens = subject.tokens[best.indices].numpy()
-        likelihood = subject.gap_scores.gather(1, best.indices).clamp(min=_LOG_FLOOR).numpy()
-        proposals.append(
-            [
-                Proposal((*ids[:gap], int(tokens[gap, rank]), *ids[gap:]), float(likelihood[gap, rank]))
-                for gap, rank in _ascending(best.values.numpy())
-            ]
-        )
+        tokens, fluency = subject.tokens[best.indices], subject.gap_scores.gather(1, best.indices)
+        proposals.append(insertions(subject.ids, tokens.numpy(), best.values.numpy(), fluency.numpy()))
     return proposals
 
 
-_WORDS = 96
-_AGAIN = float(os.environ.get("AGAIN", "2.0"))
-_RES = float(os.environ.get("RES", "0.5"))
-
-
-def add_wanted(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Put the words that the vector asks for where the denoiser finds them likeliest: into gaps, or for other words."""
+def add_missing_words(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
+    """Take the words that the readout misses most; put each where the denoiser likes it best, or dislikes another."""
     proposals = []
     for subject in subjects:
-        ids = subject.ids
-        need = tools.filler.priors[subject.row] + _RES * subject.wanted
+        need = tools.filler.priors[subject.row] + _MISSING_WEIGHT * subject.missing
         words = need.topk(min(_WORDS, len(need))).indices
-        own = subject.own(subject.scores, _LOG_FLOOR) + subject.own(
-            (_RES * subject.wanted).expand_as(subject.scores), 0.0
-        )
-        instead = (subject.scores[:, words] - own[:, None]).topk(min(2, len(ids)), dim=0)
-        into = subject.gap_scores[:, words].topk(min(2, len(ids) + 1), dim=0) if tools.resize else None
-        ranked = []
-        for column, word in enumerate(words.tolist()):
-            token, value = int(subject.tokens[word]), float(need[word])
-            for rank in range(len(instead.indices)):
-                at = int(instead.indices[rank, column])
-                change = float(subject.scores[at, word]) - float(own[at])
-                ranked.append((value - _AGAIN * (rank + 0.5), Proposal((*ids[:at], token, *ids[at + 1 :]), change)))
-            if into is not None:
-                for rank in range(len(into.indices)):
-                    at, change = int(into.indices[rank, column]), float(into.values[rank, column])
-                    if np.isfinite(change):
-                        ranked.append((value - _AGAIN * rank, Proposal((*ids[:at], token, *ids[at:]), change)))
+        ranked = _put(subject, words, need, subject.scores - subject.worth[:, None], replace=True)
+        if tools.resize:
+            ranked += _put(subject, words, need, subject.gap_scores, replace=False)
         ranked.sort(key=lambda pair: pair[0])
-        proposals.append([proposal for _, proposal in ranked if proposal.ids != ids])
+        proposals.append([proposal for _, proposal in ranked if proposal.ids != subject.ids])
+    return proposals
+
+
+def _put(
+    subject: Subject, words: Tensor, need: Tensor, scores: Tensor, *, replace: bool
+) -> list[tuple[float, Proposal]]:
+    """Put words, given by column, at the positions or gaps of the best ``scores`` (n, C); say what each is worth."""
+    ids, tokens = subject.ids, subject.tokens[words].tolist()
+    best = scores[:, words].topk(min(_PLACES, len(scores)), dim=0)
+    proposals = []
+    for rank, (positions, values) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
+        for word, token, position, value in zip(words.tolist(), tokens, positions, values, strict=True):
+            if value > -np.inf:
+                fluency = float(subject.scores[position, word] - subject.own[position]) if replace else value
+                text = (*ids[:position], token, *ids[position + replace :])
+                worth = float(need[word]) - _NEXT_PLACE * (rank + replace / 2)
+                proposals.append((worth, Proposal(text, fluency)))
     return proposals
 
 
 def delete(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Leave out a token or a few in a row, the doubtful and unwanted ones first."""
-    proposals = []
-    for subject in subjects:
-        wanted = subject.own(subject.wanted.expand_as(subject.scores), 0.0)
-        own = subject.own(subject.scores, _LOG_FLOOR)
-        proposals.append(deletions(subject.ids, (own + _WANTED * wanted).numpy(), own.numpy()))
-    return proposals
+    """Leave out a token or a few in a row, those of least worth first."""
+    return [deletions(subject.ids, subject.worth.numpy(), subject.own.numpy()) for subject in subjects]
 
 
 def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     """Exchange two phrases; those come first whose new neighbours the denoiser finds likely."""
-    drawn = [draw_exchanges(len(subject.ids), subject.search.random) for subject in subjects]
-    questions, expected = [], []
-    for subject, exchanges in zip(subjects, drawn, strict=True):
-        for cuts in exchanges:
-            ids = exchange(subject.ids, cuts)
-            seams = [seam for seam in new_seams(cuts) if seam < len(ids)]
-            canvas = list(ids)
-            for seam in seams:
-                canvas[seam] = tools.filler.mask
-            questions.append(Question(subject.row, tuple(canvas)))
-            expected.append((subject, [ids[seam] for seam in seams], [seam for seam in cuts if seam < len(ids)]))
-    answers = tools.filler.log_probabilities(questions)
-    gains = []
-    for (subject, tokens, seams), scores in zip(expected, answers, strict=True):
-        before = subject.own(subject.scores, _LOG_FLOOR)[sorted(set(seams))].sum()
-        gains.append(float(subject.of(tokens, scores, _LOG_FLOOR).sum() - before))
-    proposals = []
-    for subject, exchanges in zip(subjects, drawn, strict=True):
-        own, gains = gains[: len(exchanges)], gains[len(exchanges) :]
-        ranked = sorted(zip(own, exchanges, strict=True))
-        texts = {exchange(subject.ids, cuts): gain for gain, cuts in ranked}
-        proposals.append([Proposal(ids, gain) for ids, gain in texts.items() if ids != subject.ids])
-        subject.search.passes += len(exchanges)
-    return proposals
-
-
-Cuts = tuple[int, int, int, int]
-"""Where two phrases begin and end: what is exchanged are the tokens [a, b) with the tokens [c, d)."""
-
-
-def draw_exchanges(length: int, random: np.random.Generator) -> list[Cuts]:
-    """Draw phrases to exchange: neighbours, or with others between them that stay."""
-    cuts: dict[Cuts, None] = {}
-    for _ in range(_REORDERINGS if length > 1 else 0):
-        if random.random() < 0.5:  # a short phrase moves past others
-            width = min(int(random.geometric(0.5)), length // 2)
-            start = int(random.integers(0, length - width + 1))
-            other = int(random.integers(0, length - width))
-            other += other >= start
-            middle = start if other < start else start + width
-            cuts[min(start, other), middle, middle, max(start, other) + width] = None
-        else:
-            low, middle, end, high = np.sort(random.integers(0, length + 1, 4)).tolist()
-            if random.random() < 0.5:
-                end = middle
-            if low < middle and end < high:
-                cuts[low, middle, end, high] = None
-    return list(cuts)
-
-
-def exchange(ids: Ids, cuts: Cuts) -> Ids:
-    """Exchange two phrases."""
-    a, b, c, d = cuts
-    return (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:])
-
-
-def new_seams(cuts: Cuts) -> list[int]:
-    """Return the positions of the tokens that have a new left neighbour after an exchange."""
-    a, b, c, d = cuts
-    return sorted({a, a + d - c, a + d - b, d})
+    # The longer a search is stuck, the more it looks through.
+    counts = [_REORDERINGS * (1 + min(_LONGER, subject.search.rounds_without_gain)) for subject in subjects]
+    drawn = [
+        draw_exchanges(len(subject.ids), count, subject.search.random)
+        for subject, count in zip(subjects, counts, strict=True)
+    ]
+    asked = [(subject, cuts) for subject, exchanges in zip(subjects, drawn, strict=True) for cuts in exchanges]
+    questions = []
+    for subject, cuts in asked:
+        canvas = list(exchange(subject.ids, cuts))
+        for seam in seams_after(cuts, len(canvas)):
+            canvas[seam] = tools.filler.mask
+        questions.append(Question(subject.row, tuple(canvas)))
+        subject.search.passes += 1
+    ranked: dict[int, dict[Ids, float]] = {id(subject): {} for subject in subjects}
+    for (subject, cuts), scores in zip(asked, tools.filler.log_probabilities(questions), strict=True):
+        text = exchange(subject.ids, cuts)
+        after = subject.pick(scores, [text[seam] for seam in seams_after(cuts, len(text))]).sum()
+        before = subject.own[[cut for cut in sorted(set(cuts)) if cut < len(text)]].sum()
+        ranked[id(subject)][text] = float(after - before)
+    return [
+        [Proposal(ids, fluency) for ids, fluency in sorted(texts.items(), key=lambda item: item[1]) if ids != own]
+        for own, texts in ((subject.ids, ranked[id(subject)]) for subject in subjects)
+    ]
 
 
 MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient),
     Move("substitute", (1.0, 8.0), substitute),
-    Move("wanted", (1.0, 8.0), add_wanted),
+    Move("missing", (1.0, 8.0), add_missing_words),
     Move("span", (1.0, 8.0), rewrite_spans, random=True),
     Move("reorder", (1.0, 8.0), reorder, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
@@ -354,28 +307,29 @@ MOVES = (
 PRIORS = {move.name: move.prior for move in MOVES}
 
 
-def _ascending(worth: np.ndarray, crowd: float = _CROWD) -> list[tuple[int, int]]:
-    """Return the positions and ranks of worth (T, n), each row in descending order; what is worth most last.
-
-    A second choice for a position is worth less than its first.
-    """
-    worth = worth - crowd * np.arange(worth.shape[1])
-    order = np.argsort(worth, axis=None, kind="stable")
-    pairs = zip(*np.unravel_index(order, worth.shape), strict=True)
-    return [(int(position), int(rank)) for position, rank in pairs if np.isfinite(worth[position, rank])]
-
-
-def substitutions(
-    ids: Ids, tokens: np.ndarray, worth: np.ndarray, likelihood: np.ndarray, crowd: float = _CROWD
-) -> list[Proposal]:
+def substitutions(ids: Ids, tokens: np.ndarray, worth: np.ndarray, fluency: np.ndarray) -> list[Proposal]:
     """Return the texts in which one token is another one of ``tokens`` (T, n), those of most ``worth`` (T, n) last."""
     return [
-        Proposal(
-            (*ids[:position], int(tokens[position, rank]), *ids[position + 1 :]), float(likelihood[position, rank])
-        )
-        for position, rank in _ascending(worth, crowd)
+        Proposal((*ids[:position], int(tokens[position, rank]), *ids[position + 1 :]), float(fluency[position, rank]))
+        for position, rank in _ascending(worth)
         if tokens[position, rank] != ids[position]
     ]
+
+
+def insertions(ids: Ids, tokens: np.ndarray, worth: np.ndarray, fluency: np.ndarray) -> list[Proposal]:
+    """Return the texts with one of ``tokens`` (T + 1, n) in a gap, those of most ``worth`` (T + 1, n) last."""
+    return [
+        Proposal((*ids[:gap], int(tokens[gap, rank]), *ids[gap:]), float(fluency[gap, rank]))
+        for gap, rank in _ascending(worth)
+    ]
+
+
+def _ascending(worth: np.ndarray) -> list[tuple[int, int]]:
+    """Return rows and ranks of ``worth`` (T, n), whose rows descend: the best last, second choices valued lower."""
+    worth = worth - _NEXT_TOKEN * np.arange(worth.shape[1])
+    rows, ranks = np.unravel_index(np.argsort(worth, axis=None, kind="stable"), worth.shape)
+    pairs = zip(rows.tolist(), ranks.tolist(), strict=True)
+    return [(row, rank) for row, rank in pairs if np.isfinite(worth[row, rank])]
 
 
 def deletions(ids: Ids, worth: np.ndarray, likelihood: np.ndarray) -> list[Proposal]:
@@ -389,3 +343,36 @@ def deletions(ids: Ids, worth: np.ndarray, likelihood: np.ndarray) -> list[Propo
         Proposal(ids[:start] + ids[end:], -float(likelihood[start:end].sum()))
         for _, start, end in sorted(spans, reverse=True)
     ]
+
+
+Cuts = tuple[int, int, int, int]
+"""Where two phrases begin and end: the tokens [a, b) and the tokens [c, d)."""
+
+
+def draw_exchanges(length: int, count: int, random: np.random.Generator) -> list[Cuts]:
+    """Draw different phrases to exchange: half of them move a short one past others, the rest are of any length."""
+    cuts: dict[Cuts, None] = {}
+    for _ in range(count if length > 1 else 0):
+        if random.random() < 0.5:
+            width = min(int(random.geometric(0.5)), length // 2)
+            start, target = random.choice(length - width + 1, 2, replace=False).tolist()
+            middle = start if target < start else start + width
+            cuts[min(start, target), middle, middle, max(start, target) + width] = None
+        else:
+            low, middle, end, high = np.sort(random.integers(0, length + 1, 4)).tolist()
+            end = middle if random.random() < 0.5 else end
+            if low < middle and end < high:
+                cuts[low, middle, end, high] = None
+    return list(cuts)
+
+
+def exchange(ids: Ids, cuts: Cuts) -> Ids:
+    """Exchange two phrases: A X B becomes B X A."""
+    a, b, c, d = cuts
+    return (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:])
+
+
+def seams_after(cuts: Cuts, length: int) -> list[int]:
+    """Return the positions of the tokens that have a new left neighbour after an exchange."""
+    a, b, c, d = cuts
+    return [seam for seam in sorted({a, a + d - c, a + d - b, d}) if seam < length]

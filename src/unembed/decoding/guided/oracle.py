@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary
 from unembed.decoding.guided.hypothesis import Ids
-from unembed.encoders import Encoder, can_substitute
+from unembed.encoders import Encoder, can_substitute, quicker
 
 
 class Oracle(Protocol):
@@ -25,7 +25,16 @@ class Oracle(Protocol):
         """Return the texts of hypotheses."""
         ...
 
+    @property
+    def rounds(self) -> bool:
+        """Whether the vectors of ``embed`` are rounded, so that ``embed_exactly`` gives slightly other ones."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the normalised vectors (n, d) of texts, as exactly as a search needs them."""
+        ...
+
+    def embed_exactly(self, texts: Sequence[str]) -> np.ndarray:
         """Return the normalised vectors (n, d) of texts."""
         ...
 
@@ -46,11 +55,12 @@ class TextOracle:
 
     def __init__(self, encoder: Encoder, tokenizer: Tokenizer, vocabulary: CanvasVocabulary, longest: int) -> None:
         self.encoder = encoder
+        self._quick = quicker(encoder)
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.longest = longest
-        if can_substitute(encoder):
-            self._theirs = encoder.tokenizer
+        if can_substitute(self._quick):
+            self._theirs = self._quick.tokenizer
             self._ours = _translation(self._theirs, tokenizer, vocabulary)
             self._untranslated = np.flatnonzero(self._ours < 0).tolist()
 
@@ -69,31 +79,43 @@ class TextOracle:
         texts: list[str] = self.tokenizer.decode_batch([list(ids) for ids in hypotheses])
         return texts
 
+    @property
+    def rounds(self) -> bool:
+        """Whether searching is done with a quicker encoder than the one given."""
+        return self._quick is not self.encoder
+
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the normalised vectors (n, d) of texts."""
-        vectors = self.encoder.encode(texts)
-        normalised: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return normalised
+        """Return the normalised vectors (n, d) of texts, by the quickest encoder that is good enough."""
+        return _normalise(self._quick.encode(texts))
+
+    def embed_exactly(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the normalised vectors (n, d) of texts, by the encoder given."""
+        return _normalise(self.encoder.encode(texts))
 
     def substitutions(
         self, hypotheses: Sequence[Ids], targets: np.ndarray, top: int
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
         """Ask the encoder for its gradient, if it has one, where it reads a text as the same pieces as we do."""
         estimates: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(hypotheses)
-        if not can_substitute(self.encoder):
+        if not can_substitute(self._quick):
             return estimates
         texts = self.write(hypotheses)
         read = self._theirs.encode_batch(texts, add_special_tokens=False)
         alike = [index for index, ids in enumerate(hypotheses) if tuple(self._ours[read[index].ids]) == ids]
         if not alike:
             return estimates
-        pairs = self.encoder.substitutions(
+        pairs = self._quick.substitutions(
             [texts[index] for index in alike], targets[alike], top, forbidden=self._untranslated
         )
         for index, pair in zip(alike, pairs, strict=True):
             if pair is not None and len(pair[0]) == len(hypotheses[index]):
                 estimates[index] = (self._ours[pair[0]], pair[1])
         return estimates
+
+
+def _normalise(vectors: np.ndarray) -> np.ndarray:
+    normalised: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return normalised
 
 
 def _translation(theirs: Tokenizer, ours: Tokenizer, vocabulary: CanvasVocabulary) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The rounds of a guided search, for several vectors that share batches. Knows the order of events, no single move."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Self
 
@@ -21,11 +21,13 @@ from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
-# Vectors that are searched together, so that their passes and embeddings share batches.
-_TOGETHER = 16
+TOGETHER = 16
+"""Vectors that are searched together, so that their passes and embeddings share batches."""
 # The first hypotheses differ in length by more than this share: a search rarely gets from one length to a far one, and
 # soon to one that is a token longer or shorter.
 _APART = 0.1
+# By how much the cosine of a rounded vector may be wrong.
+_ROUNDING = 1e-3
 
 
 def decode_guided(
@@ -37,15 +39,23 @@ def decode_guided(
     oracle: Oracle,
     lengths: Tensor | None = None,
     batch_size: int = 64,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Step]:
-    """Search for any number of vectors, a few at a time; yield the steps of :class:`GuidedRounds`."""
-    for start in range(0, len(embeddings), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
+    """Search for any number of vectors, a few at a time; yield the steps of :class:`GuidedRounds`.
+
+    As soon as it is ``interrupted``, every search that goes on ends with its best text, and no further one begins.
+    """
+    for start in range(0, len(embeddings), TOGETHER):
+        if interrupted():
+            return
+        part = slice(start, start + TOGETHER)
         known = None if lengths is None else lengths[part]
         rounds = GuidedRounds(
             engine, noise, embeddings[part], options, oracle=oracle, lengths=known, batch_size=batch_size
         )
         for steps in rounds:
+            if interrupted():
+                rounds.stop()
             yield from (replace(step, rows=step.rows + start) for step in steps)
 
 
@@ -116,6 +126,7 @@ class GuidedRounds:
                 row: search for row, search in self._searches.items() if over or search.finished or row in self._stopped
             }
             active = {row: search for row, search in self._searches.items() if row not in ending}
+            self._measure_exactly(ending)
             expand(self._tools, active)
             steps = []
             for row, search in sorted(self._searches.items()):
@@ -168,7 +179,7 @@ class GuidedRounds:
             if ids and self._searches[row].is_new(ids):
                 new.append((row, attempt, ids))
         texts = self.oracle.write([ids for _, _, ids in new])
-        vectors = self.oracle.embed(texts) if texts else np.empty((0, self._targets.shape[1]))
+        vectors = self._vectors(texts, [row for row, _, _ in new])
         tried: dict[int, list[tuple[Attempt, Hypothesis]]] = {row: [] for row in self._searches}
         for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
             cosine = float(vector @ self._targets[row])
@@ -181,6 +192,28 @@ class GuidedRounds:
         judge(self._tools, [Subject(*contender) for contender in contenders])
         for search in self._searches.values():
             search.select()
+
+    def _vectors(self, texts: list[str], rows: list[int]) -> np.ndarray:
+        """Return the vectors of texts: exact ones where the target is nearly reached, so that it is not missed."""
+        if not texts:
+            return np.empty((0, self._targets.shape[1]))
+        vectors = self.oracle.embed(texts)
+        cosines = (vectors * self._targets[rows]).sum(1)
+        near = np.flatnonzero(cosines >= self.options.guided.target_cosine - _ROUNDING)
+        if self.oracle.rounds and len(near):
+            vectors[near] = self.oracle.embed_exactly([texts[index] for index in near])
+            for index in near:
+                self._searches[rows[index]].encoder_calls += 1
+        return vectors
+
+    def _measure_exactly(self, searches: Mapping[int, Search]) -> None:
+        """Replace the rounded vectors of the results."""
+        best = [(row, search.best) for row, search in searches.items() if search.best is not None]
+        if self.oracle.rounds and best:
+            vectors = self.oracle.embed_exactly([hypothesis.text for _, hypothesis in best])
+            for (row, hypothesis), vector in zip(best, vectors, strict=True):
+                hypothesis.vector, hypothesis.cosine = vector, float(vector @ self._targets[row])
+                searches[row].encoder_calls += 1
 
 
 def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:

@@ -17,6 +17,8 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
+# The beam becomes wider by one each time that so many rounds have brought no gain.
+_ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
 _CONTENDERS = 2
 # How much each edit of a combination is assumed to disappoint at first, and how fast that is learnt.
@@ -55,7 +57,7 @@ class Search:
         self._cost = _FIRST_COST
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
-        self._rounds_without_gain = 0
+        self.rounds_without_gain = 0
 
     @property
     def finished(self) -> bool:
@@ -64,7 +66,7 @@ class Search:
             self.best is None
             or self.best.cosine >= self.config.target_cosine
             or self.encoder_calls >= self.config.call_limit
-            or self._rounds_without_gain >= self.config.round_patience
+            or self.rounds_without_gain >= self.config.round_patience
         )
 
     def score(self, hypothesis: Hypothesis) -> float:
@@ -101,7 +103,7 @@ class Search:
                 proposal = Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency)
                 attempt.parent.proposals[move].append(proposal)
         if not attempts:
-            self._rounds_without_gain = self.config.round_patience
+            self.rounds_without_gain = self.config.round_patience
         return attempts
 
     def chances(self) -> dict[str, float]:
@@ -144,7 +146,7 @@ class Search:
                 _KEPT_RECORD * value + (1 - _KEPT_RECORD) * first
                 for value, first in zip(self._record[move], prior, strict=True)
             ]
-        self._pool = list(self.beam)
+        self._pool = list(dict.fromkeys([*self.beam, *self._parents]))
         for attempt, hypothesis in attempts:
             self._pool.append(hypothesis)
             if attempt.parent is None:
@@ -167,7 +169,7 @@ class Search:
     def contenders(self) -> list[Hypothesis]:
         """Return the hypotheses that the denoiser must judge before the best are selected."""
         ranked = sorted(self._pool, key=self.score, reverse=True)
-        return [hypothesis for hypothesis in ranked[: self.config.beam + _CONTENDERS] if not hypothesis.judged]
+        return [hypothesis for hypothesis in ranked[: len(self.beam) + _CONTENDERS] if not hypothesis.judged]
 
     def select(self) -> None:
         """Choose which hypotheses to change next, of those that were taken in."""
@@ -175,7 +177,9 @@ class Search:
         if not ranked:
             return
         gained = self.best is None or self.score(ranked[0]) > self.score(self.best) + _SMALLEST_GAIN
-        self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
-        self.best, self.beam = ranked[0], ranked[: self.config.beam]
+        self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
+        # A search that is stuck looks further.
+        width = self.config.beam + self.rounds_without_gain // _ROUNDS_PER_WIDTH
+        self.best, self.beam = ranked[0], ranked[:width]
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
