@@ -189,6 +189,9 @@ class ReadoutTrainingConfig(_Section):
     sampled_softmax: Count = 1024
     """Random tokens, besides the frequent ones, in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
+    length_power: Share = 0.0
+    """A text of n tokens counts n to the power 1 - this. 0: every token counts the same; 1: every text."""
+    gradient_clip: Annotated[float, Field(gt=0.0)] | None = None
 
 
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
@@ -225,7 +228,7 @@ class TrainingConfig(_Section):
     frequent_tokens: Positive = 4096
     seed: Count = 0
     precision: Annotated[Literal["auto", "float32", "bfloat16"], SpellOutPrecision] = "auto"
-    """``auto``: bfloat16 where the device computes in it, else float32."""
+    """``auto``: bfloat16 where the device has instructions for it, else float32."""
     data_workers: Count = 0
     log_every: Positive = 20
     validate_every: Positive = 500

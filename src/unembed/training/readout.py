@@ -22,6 +22,7 @@ from unembed.model.candidates import draw_candidates, most_frequent
 from unembed.model.readout import MlpReadout, bag_f1
 from unembed.store import Store
 from unembed.training.batches import BatchPlan, step_generator
+from unembed.training.precision import computes_in_bfloat16
 from unembed.training.state import READOUT_FILE, load_state, save_state
 
 _CHUNK = 8192
@@ -132,6 +133,7 @@ def _train(
     first = load_state(path, {"readout": readout}, [optimiser])["step"] if path.is_file() else 0
     plan = BatchPlan(store.lengths, config.batch_size, training.seed, one_length=False)
     frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=computes_in_bfloat16(training, device))
     step, stopped, saved_at = first, False, time.monotonic()
     while step < config.steps and not stopped:
         optimiser.param_groups[0]["lr"] = config.learning_rate * _learning_rate_share(step, config.steps)
@@ -142,8 +144,11 @@ def _train(
             words = tokens[tokens < readout.words]
             generator = step_generator(training.seed, step, 0)
             candidates = draw_candidates(words, frequent, readout.words, config.sampled_softmax, generator).to(device)
-        loss = readout.bag_loss(embeddings.to(device), tokens.to(device), candidates)
+        with autocast:
+            loss = readout.bag_loss(embeddings.to(device), tokens.to(device), candidates, config.length_power)
         loss.backward()  # type: ignore[no-untyped-call]
+        if config.gradient_clip:
+            torch.nn.utils.clip_grad_norm_(readout.parameters(), config.gradient_clip)
         optimiser.step()
         optimiser.zero_grad()
         step += 1
