@@ -289,6 +289,8 @@ class DecodingConfig(_Section):
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
     candidates: Positive = 1
     """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples."""
+    rerank: Count = 0
+    """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     """Strength of classifier-free guidance. Above 0, every pass is run twice."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
@@ -305,6 +307,17 @@ class DecodingConfig(_Section):
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
     """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
+
+    @property
+    def needs_encoder(self) -> bool:
+        """Whether the encoder is asked on the way."""
+        return self.strategy == "guided" or self.rerank > 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.strategy == "guided" and self.rerank:
+            raise ValueError("rerank is for blind strategies; guided embeds its hypotheses anyway")
+        return self
 
 
 class Recipe(_Section):

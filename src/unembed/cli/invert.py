@@ -55,6 +55,10 @@ def invert(
     steps: Annotated[int | None, typer.Option(help="Largest number of passes, without the encoder.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
+    rerank: Annotated[
+        int | None,
+        typer.Option(help="Embed this many blind hypotheses per vector and keep the nearest: one call of the encoder."),
+    ] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Number of tokens of each text.", show_default="the inverter's guess")
     ] = None,
@@ -72,8 +76,8 @@ def invert(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="The inverter's encoder, for round trips and --guided: a folder, a hub id or an address. Texts are "
-            "sent to an address only if you give it here.",
+            help="The inverter's encoder, for round trips, --guided and --rerank: a folder, a hub id or an address. "
+            "Texts are sent to an address only if you give it here.",
             show_default="the encoder that the inverter names",
         ),
     ] = None,
@@ -99,6 +103,7 @@ def invert(
         guided=guided,
         rounds=rounds,
         candidates=candidates,
+        rerank=rerank,
         steps=steps,
         guidance=guidance,
         temperature=temperature,
@@ -116,7 +121,7 @@ def invert(
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
     loaded_encoder = None
-    if isinstance(given, list) or options.strategy == "guided":
+    if isinstance(given, list) or options.needs_encoder:
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
             loaded_encoder = load_encoder_for(inverter, encoder, device)
     job = InversionJob(

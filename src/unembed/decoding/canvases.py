@@ -36,6 +36,7 @@ class Canvases:
         rows: Tensor,
         candidate: Tensor,
         length_score: Tensor,
+        draws: bool = False,
     ) -> None:
         """Start from all [MASK].
 
@@ -48,9 +49,11 @@ class Canvases:
             rows: (B,) the vectors' numbers.
             candidate: (B,) the hypotheses' numbers.
             length_score: (B,) log-probability of the length.
+            draws: whether tokens are drawn at random in every pass, also by strategies that take the likeliest.
         """
         self.engine, self.noise, self.options = engine, noise, options
         self.rows, self.candidate, self.length_score = rows, candidate, length_score
+        self.draws = draws
         self.canvas = torch.full((len(rows), length), engine.vocabulary.mask, device=embeddings.device)
         self.confidence = torch.zeros(self.canvas.shape, device=embeddings.device)
         self.passes = 0
@@ -88,7 +91,7 @@ class Canvases:
         self.passes += 1
         nowhere = torch.full_like(self.confidence, -1.0)
         guess = Guess(self.canvas.clone(), nowhere, nowhere.clone(), torch.full_like(nowhere, torch.inf))
-        draws = self.uniform() if sample else None
+        draws = self.uniform() if sample or self.draws else None
         for rows in self._portions(where):
             here, canvas = where[rows], self.canvas[rows]
             drawn = None if draws is None else draws[rows][here]

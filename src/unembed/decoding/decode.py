@@ -8,6 +8,7 @@ from torch import Tensor
 from unembed.config import DecodingConfig
 from unembed.decoding.blind import decode_blind
 from unembed.decoding.guided import Oracle, decode_guided
+from unembed.decoding.rerank import decode_reranked
 from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.errors import ConfigError
@@ -33,14 +34,17 @@ def decode(
         options: the strategy, and how it goes about it.
         lengths: (n,) how many tokens each text has; by default the length head's likeliest.
         batch_size: hypotheses decoded together.
-        oracle: what embeds hypotheses, for ``guided``.
+        oracle: what embeds hypotheses, for ``guided`` and ``rerank``.
     """
-    if options.strategy != "guided":
+    if not options.needs_encoder:
         steps = decode_blind(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size)
     elif oracle is None:
-        raise ConfigError("Guided decoding needs an encoder.", "Give an oracle, or choose a blind strategy.")
+        raise ConfigError(
+            "Guided decoding and reranking need an encoder.", "Give an oracle, or choose a blind strategy."
+        )
     else:
-        steps = decode_guided(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
+        with_encoder = decode_guided if options.strategy == "guided" else decode_reranked
+        steps = with_encoder(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
     # Not a decorator: a generator would leave gradients off in its receiver's code between two steps.
     while True:
         with torch.no_grad():
