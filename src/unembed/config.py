@@ -97,6 +97,8 @@ class _ModelShape(_Section):
     time_conditioning: bool = False
     prefix_tokens: Count = 0
     """Tokens made from the vector and put before the canvas, in addition to the modulation."""
+    length_widths: tuple[Positive, ...] | None = None
+    """Hidden layers of the head that predicts the length; None for a single one as wide as the denoiser."""
     freeze_token_embeddings: bool = False
     """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
@@ -293,6 +295,9 @@ class DecodingConfig(_Section):
     """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     """Strength of classifier-free guidance. Above 0, every pass is run twice."""
+    repetition_damping: Annotated[float, Field(ge=0.0)] = 2.5
+    """How strongly a token is held back once it stands on the canvas, relative to what training found best. Training
+    sees true texts; the decoder's own words come twice more often."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
     """For the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
     top_k: Count = 0

@@ -166,7 +166,7 @@ def test_sequential_goes_from_left_to_right_one_token_a_pass(build_model, stir):
 def test_sequential_takes_the_likeliest_token_given_the_tokens_before(build_model, stir):
     model = stir(build_model(readout="linear"))
     steps = steps_of(model, strategy="sequential")
-    condition = model.condition(vectors(1))
+    condition = model.condition(vectors(1)).damped(DecodingConfig().repetition_damping)
     canvas = torch.full((1, 12), model.vocabulary.mask)
     for position in range(12):
         logits = model.logits(model.hidden(canvas, condition), canvas == model.vocabulary.mask, canvas, condition)
@@ -184,7 +184,10 @@ def test_confidence_reveals_the_surest_positions_and_keeps_what_it_revealed(buil
             assert torch.equal(step.changed, step.canvas != before)
         before = step.canvas
     first = steps_of(model, strategy="confidence", steps=12)[0]
-    condition, canvas = model.condition(vectors(1)), torch.full((1, 12), model.vocabulary.mask)
+    condition, canvas = (
+        model.condition(vectors(1)).damped(DecodingConfig().repetition_damping),
+        torch.full((1, 12), model.vocabulary.mask),
+    )
     everywhere = torch.ones_like(canvas, dtype=torch.bool)
     sureness = model.logits(model.hidden(canvas, condition), everywhere, canvas, condition).softmax(-1).amax(-1)
     assert first.changed[0].nonzero()[:, 0].tolist() == [int(sureness.argmax())]
@@ -282,7 +285,7 @@ def test_remasking_goes_by_the_largest_probability_of_the_current_pass(build_mod
     model, threshold = stir(build_model()), 0.3
     options = {"strategy": "euler-remask", "steps": 6, "remask_threshold": threshold, "temperature": 3.0}
     steps = steps_of(model, rows=8, **options)
-    condition = model.condition(vectors(8))
+    condition = model.condition(vectors(8)).damped(DecodingConfig().repetition_damping)
     before, kept_with_little_confidence = torch.full((8, 12), model.vocabulary.mask), 0
     for step in steps[:-1]:
         assert len(step.rows) == 8, "a row was finished early; choose another seed"
@@ -313,6 +316,24 @@ def test_two_stage_changes_no_more_than_its_share_of_the_sequential_hypothesis(b
     kept = steps[-1].canvas == hypothesis.canvas
     assert int((~kept).sum()) <= 3
     assert (hypothesis.confidence[~kept].max() if (~kept).any() else 0.0) <= hypothesis.confidence[kept].min()
+
+
+@pytest.mark.parametrize("guidance", [0.0, 1.0])
+@pytest.mark.parametrize("strategy", BLIND)
+def test_the_more_repetition_is_damped_the_fewer_tokens_come_twice(build_model, stir, strategy, guidance):
+    model, lengths = stir(build_model(readout="linear")), torch.full((8,), 12)
+    model.readout.repetition.fill_(2.0)
+    model.prior_damping.data.fill_(1.0)
+    different = [
+        sum(
+            len(set(ids))
+            for ids in results(
+                model, vectors(8), strategy=strategy, guidance=guidance, lengths=lengths, repetition_damping=damping
+            )
+        )
+        for damping in (0.0, 1.0, 50.0)
+    ]
+    assert different[0] < different[1] < different[2]
 
 
 def test_more_candidates_never_give_a_worse_score(build_model, stir):

@@ -194,6 +194,8 @@ def test_revealed_tokens_lose_some_of_their_prior_the_more_the_rarer_they_return
     for difference, row in zip(plain - damped, rows, strict=True):
         counts = torch.bincount(canvas[row][canvas[row] < 40], minlength=40)
         assert_close(difference[2:], (2.0 * counts * model.readout.repetition)[2:], atol=1e-4, rtol=1e-4)
+    stronger = model.logits(hidden, masked, canvas, condition.damped(3.0).rows(torch.arange(5)))
+    assert_close((plain - stronger)[:, 2:], 3.0 * (plain - damped)[:, 2:], atol=1e-4, rtol=1e-4)
 
 
 def test_prefix_tokens_carry_the_vector_and_take_no_place_on_the_canvas(build_model, stir):

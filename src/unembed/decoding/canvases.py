@@ -57,10 +57,11 @@ class Canvases:
         self.canvas = torch.full((len(rows), length), engine.vocabulary.mask, device=embeddings.device)
         self.confidence = torch.zeros(self.canvas.shape, device=embeddings.device)
         self.passes = 0
-        self._condition = engine.condition(embeddings)
+        self._condition = engine.condition(embeddings).damped(options.repetition_damping)
         self._unconditional = None
         if options.guidance:
-            self._unconditional = engine.condition(embeddings, torch.ones_like(embeddings[:, 0], dtype=torch.bool))
+            nothing = torch.ones_like(embeddings[:, 0], dtype=torch.bool)
+            self._unconditional = engine.condition(embeddings, nothing).damped(options.repetition_damping)
         self._streams = random_streams(embeddings, candidate.tolist(), options.seed)
 
     def __len__(self) -> int:

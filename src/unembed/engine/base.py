@@ -16,6 +16,10 @@ class Condition(Protocol):
         """Return the condition of some rows."""
         ...
 
+    def damped(self, strength: float) -> Self:
+        """Return the same, with tokens on the canvas held back this strongly relative to what training found best."""
+        ...
+
 
 class Engine(Protocol):
     """Runs the denoiser. The methods are those of :class:`~unembed.model.ConditionalMDLM`."""

@@ -105,7 +105,7 @@ class OnnxEngine:
     def _offsets(self, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Return what is added to the products, (M, outputs) or, of a single canvas, (1, outputs)."""
         every = torch.arange(len(canvas))
-        offsets = self.model.damp_(condition.offsets.clone(), every, canvas)
+        offsets = self.model.damp_(condition.offsets.clone(), every, canvas, condition)
         return offsets if len(canvas) == 1 else offsets.index_select(0, where.nonzero()[:, 0])
 
     @torch.no_grad()

@@ -30,10 +30,16 @@ class Condition(NamedTuple):
     offsets: Tensor
     """(B, outputs) or (B, C): the scaled prior and the bias of each token, added to its product in every pass."""
     candidates: Candidates | None = None
+    damping: float = 1.0
+    """How strongly tokens on the canvas are held back, relative to what training found best."""
 
     def rows(self, index: Tensor) -> "Condition":
         """Return the condition of some rows."""
-        return Condition(self.modulation.rows(index), self.offsets[index], self.candidates)
+        return self._replace(modulation=self.modulation.rows(index), offsets=self.offsets[index])
+
+    def damped(self, strength: float) -> "Condition":
+        """Return the same condition with another damping."""
+        return self._replace(damping=strength)
 
 
 class ConditionalMDLM(nn.Module):
@@ -59,13 +65,7 @@ class ConditionalMDLM(nn.Module):
         self.prior_damping.requires_grad_(self.readout.gives_prior)
         self.register_buffer("_output_columns", None, persistent=False)
         self._output_columns: Tensor | None
-        self.length_head = (
-            nn.Sequential(
-                nn.Linear(config.embedding_dim, config.width), nn.GELU(), nn.Linear(config.width, config.canvas_length)
-            )
-            if config.canvas == "exact"
-            else None
-        )
+        self.length_head = _make_length_head(config) if config.canvas == "exact" else None
         if self.length_head is not None:
             self.length_head.requires_grad_(False)  # fitted before the denoiser is trained, like the readout
 
@@ -126,7 +126,7 @@ class ConditionalMDLM(nn.Module):
         if columns is None or tokens is not None or len(rows) > _FEW_ROWS:
             columns = self.denoiser.tied_weight(tokens).t()
         logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), columns)
-        return self.damp_(logits, rows, canvas, tokens)
+        return self.damp_(logits, rows, canvas, condition)
 
     def likeliest(
         self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition, *, with_entropy: bool = False
@@ -134,16 +134,16 @@ class ConditionalMDLM(nn.Module):
         """Choose the likeliest token at each of the M positions that ``where`` marks; arguments as for `logits`."""
         return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
 
-    def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, tokens: Tensor | None = None) -> Tensor:
+    def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Lower, in place, the logits (M, C) of tokens that stand on the canvas already; ``rows`` (M,) says on which.
 
         Takes as long as there are positions, not tokens.
         """
         if not self.readout.gives_prior:
             return logits
-        revealed, columns = self._columns(canvas, tokens)
+        revealed, columns = self._columns(canvas, None if condition.candidates is None else condition.candidates.tokens)
         surprise = self.readout.repetition[canvas.masked_fill(~revealed, 0)]
-        damping = (-self.prior_damping * surprise * revealed).to(logits.dtype)
+        damping = (-condition.damping * self.prior_damping * surprise * revealed).to(logits.dtype)
         return logits.scatter_add_(1, columns[rows], damping[rows])
 
     def _columns(self, canvas: Tensor, tokens: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -160,6 +160,14 @@ class ConditionalMDLM(nn.Module):
         if self.length_head is None:
             raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
         return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
+
+
+def _make_length_head(config: ModelConfig) -> nn.Sequential:
+    widths = config.length_widths or (config.width,)
+    layers: list[nn.Module] = []
+    for before, after in zip((config.embedding_dim, *widths), widths, strict=False):
+        layers += [nn.Linear(before, after), nn.GELU()]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], config.canvas_length))
 
 
 def positions_asked(where: Tensor | None) -> Tensor | None:

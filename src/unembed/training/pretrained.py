@@ -23,6 +23,8 @@ from unembed.text import printable
 
 logger = logging.getLogger(__name__)
 
+_LENGTH_HEAD = "length_head."
+
 # For each kind of encoder: the architecture that the denoiser must have, and the position at which a text begins, which
 # is behind the first special token. RoBERTa counts from its padding's id, and so does MPNet, for which that is 1
 # whatever its config says; ModernBERT knows distances only.
@@ -221,9 +223,14 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
 
 
 def start_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
-    """Copy all weights that an inverter has; what it lacks, because the model has more parts, stays as it started."""
+    """Copy all weights that an inverter has; what it lacks, because the model has more parts, stays as it started.
+
+    The length head is not copied: it is fitted to the run's own store, and may have another width.
+    """
+    ours = {name for name in model.state_dict() if name.startswith(_LENGTH_HEAD)}
+    weights = {name: weight for name, weight in read_weights(folder).items() if name not in ours}
     try:
-        missing, unknown = model.load_state_dict(read_weights(folder), strict=False)
+        missing, unknown = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         raise ConfigError(
             f"The inverter in {folder} has another shape than the recipe's model: {first_line(error)}",
@@ -234,7 +241,7 @@ def start_from_inverter(model: ConditionalMDLM, folder: Path) -> None:
             f"The inverter in {folder} has parts that the recipe's model lacks: {', '.join(unknown[:3])}.",
             "Let training.start_from.inverter name an inverter with the same model section, or remove the key.",
         )
-    if missing:
+    if missing := [name for name in missing if name not in ours]:
         logger.warning("These parts are not in %s and start untrained: %s.", folder, ", ".join(missing))
 
 
