@@ -289,7 +289,7 @@ class DecodingConfig(_Section):
     strategy: Strategy = "confidence"
     steps: Positive = 8
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
-    candidates: Positive = 1
+    candidates: Positive = 3
     """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples."""
     rerank: Count = 0
     """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""

@@ -73,6 +73,10 @@ class OnnxEngine:
         """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
         return self.model.condition(embeddings, dropped)
 
+    def shorten(self, condition: Condition) -> Condition:
+        """Return the condition as it is: the graph has the output weights in one piece."""
+        return condition
+
     @torch.no_grad()
     def hidden(
         self, canvas: Tensor, condition: Condition, time: Tensor | None = None, where: Tensor | None = None

@@ -19,8 +19,26 @@ from unembed.model.readout import make_readout, scale_to_sphere
 
 # With more rows than this, the product is equally fast in both layouts of the weights.
 _FEW_ROWS = 2
+# Blind decoding takes its tokens from this many, the likeliest of each vector: of 4,000 tokens that were decoded from
+# all 30,522, the last stood at rank 456. The products with the others would take most of the time.
+SHORTLIST = 512
 # Initial factor of a repeated token's surprise, which is subtracted from its logit; training adjusts it.
 _INITIAL_DAMPING = 0.5
+
+
+class Shortlist(NamedTuple):
+    """The likeliest tokens of each vector, and what their logits are made of."""
+
+    tokens: Tensor
+    """(B, K)"""
+    offsets: Tensor
+    """(B, K), as those of :class:`Condition`."""
+    weight: Tensor
+    """(B, W, K): the output weights."""
+
+    def rows(self, index: Tensor) -> "Shortlist":
+        """Return the tokens of some rows."""
+        return Shortlist(*(part[index] for part in self))
 
 
 class Condition(NamedTuple):
@@ -32,10 +50,28 @@ class Condition(NamedTuple):
     candidates: Candidates | None = None
     damping: float = 1.0
     """How strongly tokens on the canvas are held back, relative to what training found best."""
+    shortlist: Shortlist | None = None
+    """What :meth:`ConditionalMDLM.likeliest` chooses from; None for all tokens."""
+
+    @property
+    def choices(self) -> int:
+        """How many tokens it chooses from."""
+        return self.offsets.shape[1] if self.shortlist is None else self.shortlist.tokens.shape[1]
 
     def rows(self, index: Tensor) -> "Condition":
         """Return the condition of some rows."""
-        return self._replace(modulation=self.modulation.rows(index), offsets=self.offsets[index])
+        return self._replace(
+            modulation=self.modulation.rows(index),
+            offsets=self.offsets[index],
+            shortlist=None if self.shortlist is None else self.shortlist.rows(index),
+        )
+
+    def coverage(self, canvas: Tensor) -> Tensor:
+        """Return how much of the probability that the vectors alone give to tokens (B,) stands on canvases (B, T)."""
+        scored = canvas < self.offsets.shape[1]
+        repeated = (canvas[:, :, None] == canvas[:, None, :]).tril(-1).any(-1)
+        own = self.offsets.gather(1, canvas.masked_fill(~scored, 0)) - self.offsets.logsumexp(-1, keepdim=True)
+        return own.exp().masked_fill(~scored | repeated, 0.0).sum(1)
 
     def damped(self, strength: float) -> "Condition":
         """Return the same condition with another damping."""
@@ -132,7 +168,29 @@ class ConditionalMDLM(nn.Module):
         self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition, *, with_entropy: bool = False
     ) -> Choice:
         """Choose the likeliest token at each of the M positions that ``where`` marks; arguments as for `logits`."""
-        return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
+        short = condition.shortlist
+        if short is None:
+            return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
+        features = torch.split(self.denoiser.features(hidden[where]), where.sum(1).tolist())
+        offsets = self._damp_shortlist(short, canvas, condition)
+        logits = torch.cat([torch.addmm(*each) for each in zip(offsets, features, short.weight, strict=True)])
+        choice = choose_likeliest(logits, with_entropy=with_entropy)
+        return choice._replace(tokens=short.tokens[where.nonzero()[:, 0], choice.tokens])
+
+    def shorten(self, condition: Condition) -> Condition:
+        """Let :meth:`likeliest` choose among the likeliest tokens of each vector only, which is faster."""
+        if not self.readout.gives_prior or condition.offsets.shape[1] <= SHORTLIST:
+            return condition
+        offsets, tokens = condition.offsets.topk(SHORTLIST)
+        weight = self.denoiser.tied_weight()[tokens].transpose(1, 2)
+        return condition._replace(shortlist=Shortlist(tokens, offsets, weight))
+
+    def _damp_shortlist(self, short: Shortlist, canvas: Tensor, condition: Condition) -> Tensor:
+        """Return the offsets (B, K) without what tokens on the canvas lose."""
+        shown = canvas.masked_fill(canvas >= self.vocabulary.size, -1)
+        counts = (short.tokens[:, None, :] == shown[:, :, None]).sum(1)
+        surprise = self.readout.repetition[short.tokens.clamp(max=self.vocabulary.size - 1)]
+        return short.offsets - condition.damping * self.prior_damping * surprise * counts
 
     def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Lower, in place, the logits (M, C) of tokens that stand on the canvas already; ``rows`` (M,) says on which.
