@@ -253,7 +253,12 @@ BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "con
 Strategy = Literal[BlindStrategy, "guided"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """How a canvas can be filled. All but ``guided`` work without the encoder."""
+SAMPLING = ("euler", "euler-remask", "two-stage")
+"""Those that draw tokens at random: their hypotheses of one length differ."""
 
+
+# Likeliest lengths that are decoded where the user does not say how many. More gain little (docs/experiments.md).
+_LENGTHS = 3
 
 BATCHES_AT_ONCE = 8
 """Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
@@ -289,8 +294,9 @@ class DecodingConfig(_Section):
     strategy: Strategy = "confidence"
     steps: Positive = 8
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
-    candidates: Positive = 3
-    """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples."""
+    candidates: Count = 0
+    """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples. 0
+    stands for three lengths, or for a single draw."""
     rerank: Count = 0
     """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
@@ -312,6 +318,11 @@ class DecodingConfig(_Section):
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
     """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
+
+    @property
+    def hypotheses(self) -> int:
+        """How many hypotheses of a vector are decoded, unless fewer differ."""
+        return self.candidates or (1 if self.strategy in SAMPLING else _LENGTHS)
 
     @property
     def needs_encoder(self) -> bool:

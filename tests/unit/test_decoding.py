@@ -385,6 +385,18 @@ def test_candidates_are_the_likeliest_lengths(build_model, stir):
 
 
 @pytest.mark.parametrize(
+    ("strategy", "expected"), [("confidence", 3), ("sequential", 3), ("adaptive", 3), ("euler", 1)]
+)
+def test_three_lengths_are_decoded_unless_the_strategy_samples_or_the_length_is_known(
+    build_model, stir, strategy, expected
+):
+    model, options = stir(build_model()), DecodingConfig(strategy=strategy)
+    assert len({step.canvas.shape[1] for step in decode(model, NOISE, vectors(1), options)}) == expected
+    known = decode(model, NOISE, vectors(1), options, lengths=torch.tensor([5]))
+    assert {(step.canvas.shape[1], int(step.candidate[0])) for step in known} == {(5, 0)}
+
+
+@pytest.mark.parametrize(
     ("count", "apart", "expected"),
     [
         (3, 0.0, [10, 11, 9]),

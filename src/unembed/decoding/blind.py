@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unembed.config import DecodingConfig
+from unembed.config import SAMPLING, DecodingConfig
 from unembed.decoding.adaptive import adaptive
 from unembed.decoding.canvases import Canvases
 from unembed.decoding.confidence import confidence
@@ -28,8 +28,6 @@ BLIND: dict[str, Strategy] = {
     "confidence": confidence,
     "adaptive": adaptive,
 }
-SAMPLING = ("euler", "euler-remask", "two-stage")
-"""Strategies that draw tokens at random: their hypotheses of one length differ."""
 # More than any difference between log-probabilities of lengths.
 _BEHIND_ALL_OTHERS = 1e4
 # For hypotheses that are drawn by a strategy which otherwise takes the likeliest tokens. At 1 they lose their sense.
@@ -112,10 +110,10 @@ def decode_hypotheses(
 def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Tensor | None) -> int:
     """Return how many hypotheses differ: other lengths make some, and so does chance."""
     if options.strategy in SAMPLING:
-        return options.candidates
+        return options.hypotheses
     if lengths is not None or engine.config.canvas == "fixed":
         return 1
-    return min(options.candidates, engine.config.canvas_length)
+    return min(options.hypotheses, engine.config.canvas_length)
 
 
 def _lengths(
