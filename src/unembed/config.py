@@ -62,6 +62,13 @@ class ReadoutConfig(_Section):
     """Width of the inner layer of a block, in bottlenecks."""
 
 
+class SurrogateConfig(_Section):
+    """The stand-in for the encoder, as wide as the denoiser."""
+
+    layers: Count = 0
+    """0 for none."""
+
+
 class RotaryConfig(_Section):
     """The positions of ``architecture: modernbert``: which layers look how far, and how fast positions rotate."""
 
@@ -102,9 +109,12 @@ class _ModelShape(_Section):
     freeze_token_embeddings: bool = False
     """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
+    surrogate: SurrogateConfig = SurrogateConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.surrogate.layers and not self.freeze_token_embeddings:
+            raise ValueError("surrogate.layers needs freeze_token_embeddings: the surrogate reads the same embeddings")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.architecture == "modernbert" and self.norm != "pre":
@@ -168,10 +178,11 @@ class StartConfig(_Section):
     """Existing weights that a run starts from. Whatever is not named starts from random weights."""
 
     encoder: str | None = None
-    """An encoder of the same width whose layers and embeddings the denoiser starts from."""
+    """An encoder of the same width whose layers and embeddings the denoiser and the surrogate start from."""
     inverter: Path | None = None
     """An inverter whose weights the run starts from, instead of ``encoder``. Parts that it does not have start as in
-    a new run. Its readout stays as it is unless ``readout`` names one."""
+    a new run; so a surrogate may still start from ``encoder``. Its readout stays as it is unless ``readout`` names
+    one."""
     readout: Path | None = None
     """An inverter whose readout is copied. An ``mlp`` is then trained further for ``training.readout.steps``, which
     may be 0. Blocks that the inverter lacks change nothing until they are trained."""
@@ -196,6 +207,15 @@ class ReadoutTrainingConfig(_Section):
     gradient_clip: Annotated[float, Field(gt=0.0)] | None = None
 
 
+class SurrogateTrainingConfig(_Section):
+    """How the surrogate is trained, before the denoiser is."""
+
+    steps: Count = 0
+    batch_size: Positive = 128
+    learning_rate: Annotated[float, Field(gt=0.0)] = 4e-4
+    gradient_clip: Annotated[float, Field(gt=0.0)] | None = 1.0
+
+
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
 SpellOutPrecision = BeforeValidator(lambda name: _PRECISIONS.get(name, name) if isinstance(name, str) else name)
 """Accepts the short names of precisions that earlier versions wrote."""
@@ -207,6 +227,7 @@ class TrainingConfig(_Section):
     output: Path = Path("work/run")
     start_from: StartConfig = StartConfig()
     readout: ReadoutTrainingConfig = ReadoutTrainingConfig()
+    surrogate: SurrogateTrainingConfig = SurrogateTrainingConfig()
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1

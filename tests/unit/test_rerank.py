@@ -101,7 +101,9 @@ def test_hypotheses_of_a_known_length_differ_too_and_the_first_is_the_blind_text
 
 def test_a_vector_gives_the_same_text_however_vectors_are_batched_and_another_seed_gives_other_draws(rerank, targets):
     tried, kept = rerank(6)
-    assert rerank(6, batch_size=1) == (tried, kept)
+    one_by_one, chosen = rerank(6, batch_size=1)
+    assert one_by_one == tried
+    assert [chosen[row].ids for row in range(3)] == [kept[row].ids for row in range(3)]
     alone, _ = rerank(6, vectors=targets[1:2])
     assert alone[0] == tried[1]
     assert rerank(6, seed=1)[0] != tried

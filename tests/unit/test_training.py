@@ -10,54 +10,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from unembed.checkpoint import load_checkpoint, save_checkpoint
-from unembed.config import Recipe, parse
 from unembed.decoding import Step
 from unembed.errors import CheckpointError, ConfigError, StoreError, TrainingError
 from unembed.training import Callbacks, train
 from unembed.training.compatibility import build_for_store
 from unembed.training.log import read_metrics
-
-
-@pytest.fixture
-def recipe(tiny_store, tmp_path):
-    """Builds recipes for the tiny store; sections given as keywords are merged into it."""
-
-    def build(**changes):
-        sections = {
-            "encoder": {"name": "fake"},
-            "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 8},
-            "model": {
-                "layers": 1,
-                "width": 16,
-                "heads": 2,
-                "feedforward": 32,
-                "readout": {"kind": "linear"},
-            },
-            "noise": {},
-            "training": {
-                "output": tmp_path / "run",
-                "steps": 12,
-                "batch_size": 8,
-                "learning_rate": 1e-2,
-                "warmup_steps": 2,
-                "log_every": 1,
-                "validate_every": 6,
-                "ema_decay": 0.5,
-                "free_running_rows": 0,
-                "readout": {"ridge": 1.0, "steps": 5, "batch_size": 8},
-            },
-        }
-        return parse(
-            Recipe, {name: merge(section, changes.get(name, {})) for name, section in sections.items()}, "test"
-        )
-
-    return build
-
-
-def merge(section, changes):
-    """Replace the keys of a section; in its own sections, only those that are named."""
-    parts = {key: section[key] | part for key, part in changes.items() if isinstance(section.get(key), dict)}
-    return section | changes | parts
 
 
 def run(recipe, callbacks=None, **options):

@@ -16,6 +16,7 @@ from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import make_readout, scale_to_sphere
+from unembed.model.surrogate import Surrogate
 
 # With more rows than this, the product is equally fast in both layouts of the weights.
 _FEW_ROWS = 2
@@ -92,6 +93,7 @@ class ConditionalMDLM(nn.Module):
         self.vocabulary = vocabulary
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
+        self.surrogate = Surrogate(config) if config.surrogate.layers else None
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))

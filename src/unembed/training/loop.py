@@ -30,7 +30,8 @@ from unembed.training.log import MetricsLog
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
 from unembed.training.precision import computes_in_bfloat16
-from unembed.training.state import READOUT_FILE, RUN_FILE, load_state, save_state
+from unembed.training.stage import StageControl
+from unembed.training.state import RUN_FILE, STAGE_FILES, load_state, save_state
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class _Loop:
         """Build the parts of the run; restore their state, or fit what is fitted before the first step.
 
         Returns:
-            Whether the steps can begin; not so if the run was stopped while the readout was trained.
+            Whether the steps can begin; not so if the run was stopped in a stage before them.
         """
         self.parts = build_parts(self.recipe, self.accelerator.device, verify=self.is_main)
         if self.is_main:
@@ -141,16 +142,15 @@ class _Loop:
                     ", ".join(differing),
                 )
         else:
-            readout = prepare_model(
-                self.parts,
-                self.recipe,
+            control = StageControl(
                 on_progress=self.callbacks.on_stage if self.is_main else None,
                 must_stop=lambda: reason_to_stop() is not None,
                 saves=self.is_main,
             )
-            if readout is None:
+            measures = prepare_model(self.parts, self.recipe, control)
+            if measures is None:
                 return False
-            self.facts["readout"] = readout
+            self.facts["readout"] = measures
         self.facts |= self._circumstances()
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
@@ -177,7 +177,8 @@ class _Loop:
                 if self.facts["readout"]:
                     self.log.write("readout", 0, self.facts["readout"])
                 self._save_state()
-                (self.folder / READOUT_FILE).unlink(missing_ok=True)
+                for file in self.folder.glob(STAGE_FILES):
+                    file.unlink()
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()
