@@ -62,6 +62,13 @@ class ReadoutConfig(_Section):
     """Width of the inner layer of a block, in bottlenecks."""
 
 
+class SurrogateConfig(_Section):
+    """The stand-in for the encoder, as wide as the denoiser."""
+
+    layers: Count = 0
+    """0 for none."""
+
+
 class RotaryConfig(_Section):
     """The positions of ``architecture: modernbert``: which layers look how far, and how fast positions rotate."""
 
@@ -97,12 +104,17 @@ class _ModelShape(_Section):
     time_conditioning: bool = False
     prefix_tokens: Count = 0
     """Tokens made from the vector and put before the canvas, in addition to the modulation."""
+    length_widths: tuple[Positive, ...] | None = None
+    """Hidden layers of the head that predicts the length; None for a single one as wide as the denoiser."""
     freeze_token_embeddings: bool = False
     """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
+    surrogate: SurrogateConfig = SurrogateConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.surrogate.layers and not self.freeze_token_embeddings:
+            raise ValueError("surrogate.layers needs freeze_token_embeddings: the surrogate reads the same embeddings")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.architecture == "modernbert" and self.norm != "pre":
@@ -166,10 +178,11 @@ class StartConfig(_Section):
     """Existing weights that a run starts from. Whatever is not named starts from random weights."""
 
     encoder: str | None = None
-    """An encoder of the same width whose layers and embeddings the denoiser starts from."""
+    """An encoder of the same width whose layers and embeddings the denoiser and the surrogate start from."""
     inverter: Path | None = None
     """An inverter whose weights the run starts from, instead of ``encoder``. Parts that it does not have start as in
-    a new run. Its readout stays as it is unless ``readout`` names one."""
+    a new run; so a surrogate may still start from ``encoder``. Its readout stays as it is unless ``readout`` names
+    one."""
     readout: Path | None = None
     """An inverter whose readout is copied. An ``mlp`` is then trained further for ``training.readout.steps``, which
     may be 0. Blocks that the inverter lacks change nothing until they are trained."""
@@ -189,6 +202,18 @@ class ReadoutTrainingConfig(_Section):
     sampled_softmax: Count = 1024
     """Random tokens, besides the frequent ones, in the softmax that trains the ``mlp``; 0 for the full vocabulary."""
     frequent_tokens: Positive = 4096
+    length_power: Share = 0.0
+    """A text of n tokens counts n to the power 1 - this. 0: every token counts the same; 1: every text."""
+    gradient_clip: Annotated[float, Field(gt=0.0)] | None = None
+
+
+class SurrogateTrainingConfig(_Section):
+    """How the surrogate is trained, before the denoiser is."""
+
+    steps: Count = 0
+    batch_size: Positive = 128
+    learning_rate: Annotated[float, Field(gt=0.0)] = 4e-4
+    gradient_clip: Annotated[float, Field(gt=0.0)] | None = 1.0
 
 
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
@@ -202,6 +227,7 @@ class TrainingConfig(_Section):
     output: Path = Path("work/run")
     start_from: StartConfig = StartConfig()
     readout: ReadoutTrainingConfig = ReadoutTrainingConfig()
+    surrogate: SurrogateTrainingConfig = SurrogateTrainingConfig()
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1
@@ -225,7 +251,7 @@ class TrainingConfig(_Section):
     frequent_tokens: Positive = 4096
     seed: Count = 0
     precision: Annotated[Literal["auto", "float32", "bfloat16"], SpellOutPrecision] = "auto"
-    """``auto``: bfloat16 where the device computes in it, else float32."""
+    """``auto``: bfloat16 where the device has instructions for it, else float32."""
     data_workers: Count = 0
     log_every: Positive = 20
     validate_every: Positive = 500
@@ -248,7 +274,12 @@ BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "con
 Strategy = Literal[BlindStrategy, "guided"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """How a canvas can be filled. All but ``guided`` work without the encoder."""
+SAMPLING = ("euler", "euler-remask", "two-stage")
+"""Those that draw tokens at random: their hypotheses of one length differ."""
 
+
+# Likeliest lengths that are decoded where the user does not say how many. More gain little (docs/experiments.md).
+_LENGTHS = 3
 
 BATCHES_AT_ONCE = 8
 """Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
@@ -324,10 +355,16 @@ class DecodingConfig(_Section):
     strategy: Strategy = "confidence"
     steps: Positive = 8
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
-    candidates: Positive = 1
-    """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples."""
+    candidates: Count = 0
+    """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples. 0
+    stands for three lengths, or for a single draw."""
+    rerank: Count = 0
+    """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     """Strength of classifier-free guidance. Above 0, every pass is run twice."""
+    repetition_damping: Annotated[float, Field(ge=0.0)] = 2.5
+    """How strongly a token is held back once it stands on the canvas, relative to what training found best. Training
+    sees true texts; the decoder's own words come twice more often."""
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
     """For the strategies that sample (``euler``, ``euler-remask``, ``two-stage``); 0 takes the likeliest token."""
     top_k: Count = 0
@@ -342,6 +379,22 @@ class DecodingConfig(_Section):
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
     """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
+
+    @property
+    def hypotheses(self) -> int:
+        """How many hypotheses of a vector are decoded, unless fewer differ."""
+        return self.candidates or (1 if self.strategy in SAMPLING else _LENGTHS)
+
+    @property
+    def needs_encoder(self) -> bool:
+        """Whether the encoder is asked on the way."""
+        return self.strategy == "guided" or self.rerank > 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.strategy == "guided" and self.rerank:
+            raise ValueError("rerank is for blind strategies; guided embeds its hypotheses anyway")
+        return self
 
 
 class Recipe(_Section):

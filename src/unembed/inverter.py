@@ -55,7 +55,7 @@ class Inversion:
     passes: int
     """Passes of the denoiser over canvases of this text."""
     score: float
-    """The model's own score of the text; when guided, the cosine of its vector with the one given."""
+    """The model's own score of the text; if the encoder was asked, the cosine of its vector with the one given."""
     encoder_calls: int = 0
     """Texts embedded on the way; 0 when blind."""
 
@@ -169,7 +169,7 @@ class Inverter:
             embeddings: (n, d), or one vector (d,). Any norm: they are scaled to the sphere.
             options: how to decode.
             lengths: how many tokens each text has, where that is known; else the model's own guess.
-            encoder: the encoder that made the vectors, for ``strategy="guided"`` only.
+            encoder: the encoder that made the vectors, for ``strategy="guided"`` and ``rerank`` only.
             batch_size: hypotheses decoded together.
             **changes: keys of :class:`~unembed.config.DecodingConfig`, for example ``strategy="adaptive", steps=4``.
         """
@@ -223,7 +223,7 @@ class Inverter:
             options,
             lengths=known,
             batch_size=batch_size,
-            oracle=self._make_oracle(encoder) if options.strategy == "guided" else None,
+            oracle=self._make_oracle(encoder) if options.needs_encoder else None,
             interrupted=interrupted,
         )
 
@@ -265,7 +265,7 @@ class Inverter:
     def _make_oracle(self, encoder: "Encoder | None") -> TextOracle:
         if encoder is None:
             raise ConfigError(
-                "Guided decoding needs the encoder that made the vectors.",
+                "Guided decoding and reranking need the encoder that made the vectors.",
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
             )
         self.check_encoder(encoder)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unembed.canvas import CanvasVocabulary, fit_to_canvas
 from unembed.encoders import load_encoder
-from unembed.encoders.sentence_transformer import batches_of_one_length
+from unembed.encoders.substitution import batches_of_one_length
 from unembed.errors import ConfigError, EncoderError
 
 TEXTS = [

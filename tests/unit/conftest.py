@@ -8,7 +8,7 @@ import torch
 
 from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
-from unembed.config import ModelConfig, ModelRecipe, NoiseConfig, ReadoutConfig
+from unembed.config import ModelConfig, ModelRecipe, NoiseConfig, ReadoutConfig, Recipe, parse
 from unembed.encoders import EncoderDescription
 from unembed.inverter import Inverter
 from unembed.model import ConditionalMDLM
@@ -158,3 +158,45 @@ def serve(make_inverter, fake_encoder):
             return stack.enter_context(httpx.Client(base_url=address, timeout=20))
 
         yield start
+
+
+@pytest.fixture
+def recipe(tiny_store, tmp_path):
+    """Builds recipes for the tiny store; sections given as keywords are merged into it."""
+
+    def build(**changes):
+        sections = {
+            "encoder": {"name": "fake"},
+            "data": {"store": tiny_store, "canvas_length": 12, "validation_rows": 8},
+            "model": {
+                "layers": 1,
+                "width": 16,
+                "heads": 2,
+                "feedforward": 32,
+                "readout": {"kind": "linear"},
+            },
+            "noise": {},
+            "training": {
+                "output": tmp_path / "run",
+                "steps": 12,
+                "batch_size": 8,
+                "learning_rate": 1e-2,
+                "warmup_steps": 2,
+                "log_every": 1,
+                "validate_every": 6,
+                "ema_decay": 0.5,
+                "free_running_rows": 0,
+                "readout": {"ridge": 1.0, "steps": 5, "batch_size": 8},
+            },
+        }
+        return parse(
+            Recipe, {name: merge(section, changes.get(name, {})) for name, section in sections.items()}, "test"
+        )
+
+    return build
+
+
+def merge(section, changes):
+    """Replace the keys of a section; in its own sections, only those that are named."""
+    parts = {key: section[key] | part for key, part in changes.items() if isinstance(section.get(key), dict)}
+    return section | changes | parts

@@ -48,6 +48,22 @@ def test_a_report_is_written_and_summed_up(run, tmp_path):
     }
 
 
+def test_reranking_is_part_of_all_strategies_and_otherwise_asked_for(run, run_cli, texts, tiny_checkpoint, monkeypatch):
+    from unembed.evaluation import EvaluationSettings
+
+    seen = []
+
+    def stop(*_, **settings):
+        seen.append(settings["rerank"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unembed.evaluation.EvaluationSettings", stop)
+    for arguments in ([], ["--rerank", 3]):
+        run(*arguments)
+    run_cli("evaluate", texts, "-m", tiny_checkpoint)
+    assert seen == [EvaluationSettings(("confidence",)).rerank, 3, 8]
+
+
 def test_progress_is_told_on_stderr_only(run):
     ended = run()
     assert "texts-natural, " in ended.err

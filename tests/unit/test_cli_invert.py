@@ -273,6 +273,11 @@ class TestOptions:
         assert [question["name"] for question in asked] == ["fake"]
         assert all(record["strategy"] == "guided" and record["encoder_calls"] > 0 for record in found)
 
+    def test_reranking_asks_the_encoder_once_for_each_of_its_hypotheses(self, records, vector_file, asked):
+        found = records(vector_file, "--rerank", 4, "--limit", 2)
+        assert [question["name"] for question in asked] == ["fake"]
+        assert all(record["strategy"] == "confidence" and 0 < record["encoder_calls"] <= 4 for record in found)
+
     def test_guided_round_trips_tell_what_they_cost(self, invert):
         out = invert("the cat", "--guided", "--rounds", 0).out
         assert re.search(r"recovered  .*  \(cosine -?\d\.\d{3}, \d+ texts? embedded\)", out)
@@ -287,7 +292,9 @@ class TestOptions:
         [
             (["--strategy", "eulr"], "strategy: Input should be 'sequential'"),
             (["--steps", 0], "steps: Input should be greater than 0"),
-            (["--candidates", 0], "candidates: Input should be greater than 0"),
+            (["--candidates", -1], "candidates: Input should be greater than or equal to 0"),
+            (["--rerank", -1], "rerank: Input should be greater than or equal to 0"),
+            (["--guided", "--rerank", 2], "rerank is for blind strategies"),
             (["--guidance", -1], "guidance: Input should be greater than or equal to 0"),
             (["--temperature", -1], "temperature: Input should be greater than or equal to 0"),
             (["--seed", -1], "seed: Input should be greater than or equal to 0"),

@@ -194,6 +194,45 @@ def test_revealed_tokens_lose_some_of_their_prior_the_more_the_rarer_they_return
     for difference, row in zip(plain - damped, rows, strict=True):
         counts = torch.bincount(canvas[row][canvas[row] < 40], minlength=40)
         assert_close(difference[2:], (2.0 * counts * model.readout.repetition)[2:], atol=1e-4, rtol=1e-4)
+    stronger = model.logits(hidden, masked, canvas, condition.damped(3.0).rows(torch.arange(5)))
+    assert_close((plain - stronger)[:, 2:], 3.0 * (plain - damped)[:, 2:], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("canvas_kind", ["exact", "fixed"])
+@pytest.mark.parametrize("with_entropy", [False, True])
+def test_a_shortlist_of_the_likeliest_tokens_gives_what_all_tokens_would_if_it_holds_enough(
+    build_model, stir, monkeypatch, canvas_kind, with_entropy
+):
+    model = stir(build_model(readout="linear", canvas=canvas_kind))
+    embeddings, canvas, times = inputs(model)
+    canvas[0, :] = model.vocabulary.mask  # so that rows have different numbers of masks
+    masked = canvas == model.vocabulary.mask
+    whole = model.condition(embeddings).damped(2.0)
+    hidden = model.hidden(canvas, whole, times)
+    kept = model.denoiser.outputs - len(model.vocabulary.special)  # all but the forbidden ones
+    monkeypatch.setattr("unembed.model.mdlm.SHORTLIST", kept)
+    short = model.shorten(whole)
+    assert (whole.choices, short.choices) == (model.denoiser.outputs, kept)
+    order = torch.tensor([4, 0, 1, 3, 2])
+    everything = model.likeliest(hidden[order], masked[order], canvas[order], whole.rows(order))
+    chosen = model.likeliest(hidden[order], masked[order], canvas[order], short.rows(order), with_entropy=with_entropy)
+    assert torch.equal(chosen.tokens, everything.tokens)
+    assert_close(chosen.confidence, everything.confidence, atol=1e-5, rtol=1e-4)
+    assert bool(chosen.entropy.isfinite().all()) == with_entropy
+
+
+def test_a_shortlist_holds_the_likeliest_tokens_of_each_vector_alone(build_model, stir, monkeypatch):
+    model = stir(build_model(readout="linear"))
+    embeddings, canvas, times = inputs(model)
+    condition = model.condition(embeddings)
+    assert model.shorten(condition) is condition, "the vocabulary is shorter than a shortlist"
+    monkeypatch.setattr("unembed.model.mdlm.SHORTLIST", 5)
+    masked = canvas == model.vocabulary.mask
+    chosen = model.likeliest(model.hidden(canvas, condition, times), masked, canvas, model.shorten(condition))
+    best = condition.offsets.topk(5).indices
+    assert all(token in best[row] for token, row in zip(chosen.tokens, masked.nonzero()[:, 0], strict=True))
+    without = stir(build_model())
+    assert without.shorten(without.condition(embeddings)).shortlist is None, "nothing is known of its vectors"
 
 
 def test_prefix_tokens_carry_the_vector_and_take_no_place_on_the_canvas(build_model, stir):

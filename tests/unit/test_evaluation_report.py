@@ -48,8 +48,10 @@ def quick(monkeypatch):
 def measure(subject):
     """Measures four texts, two of them with the encoder."""
 
-    def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=20, **parts):
-        settings = EvaluationSettings(strategies, protocols, limit=4, guided_limit=2, rounds=rounds, resamples=20)
+    def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=20, rerank=0, **parts):
+        settings = EvaluationSettings(
+            strategies, protocols, limit=4, guided_limit=2, rounds=rounds, rerank=rerank, resamples=20
+        )
         return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
 
     return measure
@@ -137,6 +139,16 @@ def test_the_rounds_of_a_guided_search_can_be_chosen_and_are_named(measure):
     rows = rows_of(report, "strategies")
     assert {"confidence", "guided, rounds 1"} <= rows.keys()
     assert rows_of(report, "cost")["guided, rounds 1"].facts["encoder calls"] > 0
+
+
+def test_reranked_texts_have_a_row_of_their_own_on_all_texts(measure):
+    report, _ = measure(("guided", "confidence"), rounds=0, rerank=4)
+    row = rows_of(report, "strategies")["confidence, rerank 4"]
+    assert (row.mode, row.n) == ("reranked", 4)
+    facts = rows_of(report, "cost")["confidence, rerank 4"].facts
+    assert facts["encoder needed"] == "yes"
+    assert 1 < facts["encoder calls"] <= 4
+    assert row.figures["cosine"].value > rows_of(report, "strategies")["confidence"].figures["cosine"].value
 
 
 def test_nothing_is_decoded_twice(measure, monkeypatch):

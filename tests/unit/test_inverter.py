@@ -127,7 +127,7 @@ def test_options_that_make_no_sense_are_refused(make_inverter, options, message)
 
 
 def test_guided_decoding_without_the_encoder_is_refused(make_inverter):
-    with pytest.raises(ConfigError, match="needs the encoder"):
+    with pytest.raises(ConfigError, match="need the encoder"):
         make_inverter().invert(vectors(1), strategy="guided")
 
 

@@ -21,9 +21,12 @@ def surprise(model, store):
     return float(F.cross_entropy(model.length_logits(torch.from_numpy(store.embeddings(rows))), lengths - 1))
 
 
-def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store):
+@pytest.mark.parametrize("widths", [None, [24, 20]])
+def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store, widths):
     store = Store(tiny_store / "train")
-    model = build_for_store(ModelRecipe(**SHAPE), store.manifest)
+    model = build_for_store(ModelRecipe(length_widths=widths, **SHAPE), store.manifest)
+    hidden = [layer.out_features for layer in model.length_head if hasattr(layer, "out_features")][:-1]
+    assert hidden == (widths or [16])
     stages = []
     fit_length_head(model, store, 0, lambda *stage: stages.append(stage))
     counts = torch.bincount(torch.tensor(store.lengths.tolist())).float()

@@ -4,13 +4,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, models
+from tokenizers.processors import TemplateProcessing
 
 from unembed.config import Recipe, parse
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter
 from unembed.model.positions import RelativePositions
 from unembed.training import train
-from unembed.training.pretrained import Source, copy_weights, start_from_encoder
+from unembed.training.pretrained import Source, copy_to_surrogate, copy_weights, start_from_encoder
 
 transformers = pytest.importorskip("transformers")
 
@@ -335,3 +336,43 @@ def test_an_architecture_that_the_denoiser_cannot_have_is_refused(build_encoder_
     with pytest.raises(ConfigError, match="model_type is 'electra'") as caught:
         start_from_encoder(build_model(**POST), str(folder), WORDS)
     assert "mpnet or modernbert" in caught.value.remedy
+
+
+FIRST, LAST = 38, 39
+
+
+def bounded(source: Source) -> Source:
+    """The same encoder with a tokenizer that puts a token before and one behind each text, as BERT's does."""
+    tokenizer = words(*range(40))
+    tokenizer.post_processor = TemplateProcessing(single="w38 $A w39", special_tokens=[("w38", FIRST), ("w39", LAST)])
+    return Source(source.name, source.weights, source.beginning, tokenizer)
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS[:3])
+def test_with_all_layers_of_an_encoder_the_surrogate_gives_its_mean_state(build_model, kind, settings):
+    encoder, source = kind()
+    model = build_model(freeze_token_embeddings=True, surrogate={"layers": 2}, **settings)
+    copy_to_surrogate(model.surrogate, model.config, bounded(source))
+    model.surrogate.out = torch.nn.Identity()
+    ids = torch.randint(0, 38, (3, 7))
+    whole = torch.cat([torch.full((3, 1), FIRST), ids, torch.full((3, 1), LAST)], dim=1)
+    positions = torch.arange(source.beginning - 1, source.beginning + 8)[None]
+    theirs = encoder(input_ids=whole, position_ids=positions).last_hidden_state.mean(1)
+    given = model.surrogate(encoder.get_input_embeddings()(ids))
+    torch.testing.assert_close(given, torch.nn.functional.normalize(theirs, dim=-1), atol=1e-5, rtol=1e-4)
+
+
+def test_with_fewer_layers_the_surrogate_takes_the_first_and_the_last_ones(build_model):
+    encoder, source = bert(num_hidden_layers=5)
+    model = build_model(freeze_token_embeddings=True, surrogate={"layers": 3}, norm="post")
+    copy_to_surrogate(model.surrogate, model.config, bounded(source))
+    for block, number in zip(model.surrogate.blocks, (0, 3, 4), strict=True):
+        torch.testing.assert_close(
+            block.feedforward_in.weight.data, encoder.encoder.layer[number].intermediate.dense.weight.data
+        )
+
+
+def test_a_surrogate_of_more_layers_than_the_encoder_has_is_refused(build_model):
+    model = build_model(freeze_token_embeddings=True, surrogate={"layers": 3}, norm="post")
+    with pytest.raises(ConfigError, match="it has 2(.|\n)*model.surrogate.layers"):
+        copy_to_surrogate(model.surrogate, model.config, bounded(bert()[1]))

@@ -105,6 +105,17 @@ def test_a_sampled_softmax_weighs_the_drawn_tokens_as_all_that_are_not_drawn():
     assert float(readout.bag_loss(embeddings, tokens, drawn)) == pytest.approx(math.log(30), rel=1e-5)
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_the_loss_weighs_texts_by_their_length_as_the_power_says(power):
+    readout = fitted_mlp(0)
+    embeddings, _ = bags(rows=2)
+    long, short = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[9, 99, 99, 99]])
+    alone = [readout.bag_loss(embeddings[:1], long), readout.bag_loss(embeddings[1:], short)]
+    weight = 4 ** (1 - power)
+    expected = (weight * alone[0] + alone[1]) / (weight + 1)
+    assert_close(readout.bag_loss(embeddings, torch.cat([long, short]), length_power=power), expected)
+
+
 def test_the_width_of_the_blocks_is_a_choice_and_old_ones_have_four_bottlenecks():
     def shape(**changes):
         config = ReadoutConfig(kind="mlp", bottleneck=8, blocks=1, **changes)

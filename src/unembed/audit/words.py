@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unembed.audit.lists import load_list
 from unembed.canvas.marks import SubwordMarks
+from unembed.encoders.precision import has_native_bfloat16
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
 
 VOCABULARY = 5120
 """Words that are looked for by default: the most frequent ones, without function words."""
-_BLOCK = 512
+_BLOCK = 2048
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -84,17 +86,19 @@ class WordReader:
         rows = torch.repeat_interleave(torch.tensor(sizes, device=base.device, dtype=torch.long))
         empty = torch.zeros(len(sizes), weight.shape[1] + 1, device=base.device)
         joined = empty.index_add(0, rows, shares[:, None] * torch.cat([weight, bias[:, None]], dim=1))
-        self._weight: Tensor = joined[:, :-1].T.contiguous()
+        self._weight: Tensor = joined[:, :-1].contiguous()
         self._bias: Tensor = joined[:, -1].contiguous()
 
     @torch.no_grad()
     def read(self, vectors: np.ndarray) -> Words:
         """Name the words of vectors (n, d), best first."""
         checked = torch.from_numpy(check_vectors(vectors, self._inverter.info)).to(self._inverter.device)
-        readout = self._inverter.model.readout
         best = []
-        for block in torch.split(checked, _BLOCK):
-            best.append(torch.addmm(self._bias, readout.features(block), self._weight).topk(self._top).indices)
+        # Half the time where the device has instructions for it, and of a hundred words ninety-nine are the same.
+        with torch.autocast(checked.device.type, torch.bfloat16, enabled=has_native_bfloat16(checked.device)):
+            for block in torch.split(checked, _BLOCK):
+                features = self._inverter.model.readout.features(block)
+                best.append(F.linear(features, self._weight, self._bias).topk(self._top).indices)
         indices = torch.cat(best) if best else torch.empty(0, self._top, dtype=torch.long)
         return Words(indices.cpu().numpy(), self.words)
 

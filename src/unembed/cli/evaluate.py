@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from unembed.store import Store
 
 
+# Hypotheses that are reranked where the user does not say how many.
+_RERANK = 8
+
+
 class ProtocolName(StrEnum):
     """Which texts are taken, and whether they are cut."""
 
@@ -54,6 +58,14 @@ def evaluate(
     rounds: Annotated[
         int | None,
         typer.Option(min=0, help="Largest number of rounds of a guided search.", show_default="as in unembed invert"),
+    ] = None,
+    rerank: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Blind hypotheses of the row in which the encoder chooses the nearest of them; 0 for no such row.",
+            show_default=f"{_RERANK}, or 0 if a --strategy is given",
+        ),
     ] = None,
     store: Annotated[
         Path | None,
@@ -112,6 +124,7 @@ def evaluate(
         limit=limit,
         guided_limit=guided_limit,
         rounds=rounds,
+        rerank=(0 if strategy else _RERANK) if rerank is None else rerank,
         seed=seed,
         resamples=bootstrap,
     )

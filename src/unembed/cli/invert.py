@@ -73,6 +73,10 @@ def invert(
         typer.Option(help="Largest number of texts to embed per vector, with --guided.", show_default="by --effort"),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
+    rerank: Annotated[
+        int | None,
+        typer.Option(help="Embed this many blind hypotheses per vector and keep the nearest: one call of the encoder."),
+    ] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Number of tokens of each text.", show_default="the inverter's guess")
     ] = None,
@@ -90,8 +94,8 @@ def invert(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="The inverter's encoder, for round trips and --guided: a folder, a hub id or an address. Texts are "
-            "sent to an address only if you give it here.",
+            help="The inverter's encoder, for round trips, --guided and --rerank: a folder, a hub id or an address. "
+            "Texts are sent to an address only if you give it here.",
             show_default="the encoder that the inverter names",
         ),
     ] = None,
@@ -120,6 +124,7 @@ def invert(
         rounds=rounds,
         calls=calls,
         candidates=candidates,
+        rerank=rerank,
         steps=steps,
         guidance=guidance,
         temperature=temperature,
@@ -136,7 +141,7 @@ def invert(
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
     loaded_encoder = None
-    if isinstance(given, list) or options.strategy == "guided":
+    if isinstance(given, list) or options.needs_encoder:
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
             loaded_encoder = load_encoder_for(inverter, encoder, device)
     total = len(given) if isinstance(given, list) else given.rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unembed.config import DecodingConfig
+from unembed.config import SAMPLING, DecodingConfig
 from unembed.decoding.adaptive import adaptive
 from unembed.decoding.canvases import Canvases
 from unembed.decoding.confidence import confidence
@@ -30,8 +30,8 @@ BLIND: dict[str, Strategy] = {
 }
 # More than any difference between log-probabilities of lengths.
 _BEHIND_ALL_OTHERS = 1e4
-SAMPLING = ("euler", "euler-remask", "two-stage")
-"""Strategies that draw tokens at random: their hypotheses of one length differ."""
+# For hypotheses that are drawn by a strategy which otherwise takes the likeliest tokens. At 1 they lose their sense.
+_DRAW_TEMPERATURE = 0.5
 
 
 def decode_blind(
@@ -69,18 +69,28 @@ def decode_hypotheses(
     lengths: Tensor | None = None,
     batch_size: int = 64,
     apart: float = 0.0,
+    drawn: int = 0,
 ) -> Iterator[Step]:
     """Decode every hypothesis of each vector; ``final`` says that a hypothesis is finished.
 
     Unless ``lengths`` are given, the hypotheses of a vector have its likeliest lengths, each of which differs from the
-    others by more than the share ``apart``.
+    others by more than the share ``apart``. Then come ``drawn`` more of the same lengths, whose tokens are drawn at
+    random whatever the strategy.
     """
     strategy = BLIND[options.strategy]
-    count = _hypotheses_per_vector(engine, options, lengths)
-    wanted, scores = _lengths(engine, embeddings, lengths, count, apart)
+    likeliest = _hypotheses_per_vector(engine, options, lengths)
+    count = likeliest + drawn
+    wanted, scores = (
+        part[:, torch.arange(count) % likeliest] for part in _lengths(engine, embeddings, lengths, likeliest, apart)
+    )
+    by_chance = options
+    if options.strategy not in SAMPLING:
+        by_chance = options.model_copy(update={"temperature": _DRAW_TEMPERATURE})
     flat = wanted.flatten()
-    for length in sorted(set(flat.tolist())):
-        for chosen in (flat == length).nonzero()[:, 0].split(batch_size):
+    candidate = torch.arange(count, device=flat.device).repeat(len(embeddings))
+    draws = candidate >= likeliest
+    for length, draw in sorted(set(zip(flat.tolist(), draws.tolist(), strict=True))):
+        for chosen in ((flat == length) & (draws == draw)).nonzero()[:, 0].split(batch_size):
             rows = chosen // count
             yield from strategy(
                 Canvases(
@@ -88,10 +98,11 @@ def decode_hypotheses(
                     noise,
                     embeddings[rows],
                     length,
-                    options,
+                    by_chance if draw else options,
                     rows=rows,
-                    candidate=chosen % count,
+                    candidate=candidate[chosen],
                     length_score=scores.flatten()[chosen],
+                    draws=draw,
                 )
             )
 
@@ -99,10 +110,10 @@ def decode_hypotheses(
 def _hypotheses_per_vector(engine: Engine, options: DecodingConfig, lengths: Tensor | None) -> int:
     """Return how many hypotheses differ: other lengths make some, and so does chance."""
     if options.strategy in SAMPLING:
-        return options.candidates
+        return options.hypotheses
     if lengths is not None or engine.config.canvas == "fixed":
         return 1
-    return min(options.candidates, engine.config.canvas_length)
+    return min(options.hypotheses, engine.config.canvas_length)
 
 
 def _lengths(

@@ -14,9 +14,13 @@ from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
-# Logits are computed for this many positions at a time: 30,522 tokens take 16 MB. More would not be faster.
-_POSITIONS_AT_ONCE = 128
+# Logits that are computed at a time: they take 16 MB. More would not be faster.
+_LOGITS_AT_ONCE = 1 << 22
 _SMALLEST = 1e-9
+# Hypotheses of a vector are compared by how much of the readout's probability their tokens cover, relative to the root
+# of their length; and, with these weights, by the log-probability of the length and the mean one of the tokens. Chosen
+# on held-out texts (docs/experiments.md).
+_LENGTH_WEIGHT, _TOKENS_WEIGHT = 0.03, 0.02
 
 
 class Canvases:
@@ -36,6 +40,7 @@ class Canvases:
         rows: Tensor,
         candidate: Tensor,
         length_score: Tensor,
+        draws: bool = False,
     ) -> None:
         """Start from all [MASK].
 
@@ -48,16 +53,20 @@ class Canvases:
             rows: (B,) the vectors' numbers.
             candidate: (B,) the hypotheses' numbers.
             length_score: (B,) log-probability of the length.
+            draws: whether tokens are drawn at random in every pass, also by strategies that take the likeliest.
         """
         self.engine, self.noise, self.options = engine, noise, options
         self.rows, self.candidate, self.length_score = rows, candidate, length_score
+        self.draws = draws
         self.canvas = torch.full((len(rows), length), engine.vocabulary.mask, device=embeddings.device)
         self.confidence = torch.zeros(self.canvas.shape, device=embeddings.device)
         self.passes = 0
-        self._condition = engine.condition(embeddings)
+        self._condition = engine.condition(embeddings).damped(options.repetition_damping)
+        self._shortened = False
         self._unconditional = None
         if options.guidance:
-            self._unconditional = engine.condition(embeddings, torch.ones_like(embeddings[:, 0], dtype=torch.bool))
+            nothing = torch.ones_like(embeddings[:, 0], dtype=torch.bool)
+            self._unconditional = engine.condition(embeddings, nothing).damped(options.repetition_damping)
         self._streams = random_streams(embeddings, candidate.tolist(), options.seed)
 
     def __len__(self) -> int:
@@ -88,8 +97,12 @@ class Canvases:
         self.passes += 1
         nowhere = torch.full_like(self.confidence, -1.0)
         guess = Guess(self.canvas.clone(), nowhere, nowhere.clone(), torch.full_like(nowhere, torch.inf))
-        draws = self.uniform() if sample else None
-        for rows in self._portions(where):
+        draws = self.uniform() if sample or self.draws else None
+        greedy = draws is None and self._unconditional is None
+        if greedy and not self._shortened:
+            self._condition, self._shortened = self.engine.shorten(self._condition), True
+        choices = self._condition.choices if greedy else self.engine.vocabulary.size
+        for rows in self._portions(where, max(1, _LOGITS_AT_ONCE // choices)):
             here, canvas = where[rows], self.canvas[rows]
             drawn = None if draws is None else draws[rows][here]
             answers = self._choose(rows, here, canvas, drawn, with_entropy=with_entropy)
@@ -117,6 +130,7 @@ class Canvases:
         """Return what the pass did, and drop the finished rows."""
         done = final if isinstance(final, Tensor) else torch.full((len(self),), final, device=self.canvas.device)
         certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
+        coverage = self._condition.coverage(self.canvas) / self.length**0.5
         step = Step(
             rows=self.rows.to("cpu", copy=True),
             candidate=self.candidate.to("cpu", copy=True),
@@ -125,7 +139,7 @@ class Canvases:
             confidence=self.confidence.to("cpu", copy=True),
             mask_rate=self.masked.float().mean(1).cpu(),
             passes=torch.full((len(self),), self.passes),
-            score=(certainty + self.length_score / self.length).cpu(),
+            score=(coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty).cpu(),
             final=done.to("cpu", copy=True),
             encoder_calls=torch.zeros(len(self), dtype=torch.long),
         )
@@ -154,11 +168,11 @@ class Canvases:
         """Return the condition of some rows, without a copy where that is all of them."""
         return condition if len(rows) == len(self) else condition.rows(rows)
 
-    def _portions(self, where: Tensor) -> list[Tensor]:
-        """Split the rows that are asked about so that a portion's logits fit into memory, whatever the batch."""
+    def _portions(self, where: Tensor, positions: int) -> list[Tensor]:
+        """Split the rows that are asked about into portions of about so many positions, whatever the batch."""
         counts = where.sum(1)
         asked = counts.nonzero()[:, 0]
-        portion = ((counts[asked].cumsum(0) - 1) // _POSITIONS_AT_ONCE).tolist()
+        portion = ((counts[asked].cumsum(0) - 1) // positions).tolist()
         starts = [index for index in range(len(portion)) if not index or portion[index] != portion[index - 1]]
         return list(asked.tensor_split(starts[1:])) if len(asked) else []
 

@@ -1,6 +1,7 @@
 """The one generator that all strategies share."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from unembed.config import DecodingConfig
 from unembed.decoding.blind import decode_blind
 from unembed.decoding.guided import Oracle, decode_guided
+from unembed.decoding.rerank import decode_reranked
 from unembed.decoding.step import Step
 from unembed.engine import Engine
 from unembed.errors import ConfigError
@@ -34,25 +36,20 @@ def decode(
         options: the strategy, and how it goes about it.
         lengths: (n,) how many tokens each text has; by default the length head's likeliest.
         batch_size: hypotheses decoded together.
-        oracle: what embeds hypotheses, for ``guided``.
+        oracle: what embeds hypotheses, for ``guided`` and ``rerank``.
         interrupted: asked between the rounds of ``guided``. Once it says yes, the searches that go on end with their
             best text so far, and the vectors whose search has not begun have no step.
     """
-    if options.strategy != "guided":
+    if not options.needs_encoder:
         steps = decode_blind(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size)
     elif oracle is None:
-        raise ConfigError("Guided decoding needs an encoder.", "Give an oracle, or choose a blind strategy.")
-    else:
-        steps = decode_guided(
-            engine,
-            noise,
-            embeddings,
-            options,
-            oracle=oracle,
-            lengths=lengths,
-            batch_size=batch_size,
-            interrupted=interrupted,
+        raise ConfigError(
+            "Guided decoding and reranking need an encoder.", "Give an oracle, or choose a blind strategy."
         )
+    else:
+        search = partial(decode_guided, interrupted=interrupted)
+        with_encoder = search if options.strategy == "guided" else decode_reranked
+        steps = with_encoder(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
     # Not a decorator: a generator would leave gradients off in its receiver's code between two steps.
     while True:
         with torch.no_grad():

@@ -1,10 +1,13 @@
 """One pass of a decoder, as everything that shows or measures decoding sees it."""
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from unembed.canvas import CanvasVocabulary
+
+_SMALLEST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class DecodedText:
     encoder_calls: int
     final: bool
     """Whether this is the result for its vector."""
+
+    @property
+    def fluency(self) -> float:
+        """Mean log-probability of its tokens when they were revealed."""
+        return sum(math.log(max(each, _SMALLEST)) for each in self.confidences) / max(1, len(self.confidences))
 
 
 @dataclass(frozen=True)

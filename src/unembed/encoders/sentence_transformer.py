@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from unembed.encoders.base import EncoderDescription, Precision, as_texts
 from unembed.encoders.precision import PROBES, SAME, has_native_bfloat16, least_cosine
+from unembed.encoders.substitution import batches_of_one_length, best_substitutions
 from unembed.errors import ConfigError, EncoderError, UnembedError, first_line
 from unembed.progress import track
 from unembed.text import well_formed
@@ -157,12 +158,8 @@ class SentenceTransformerEncoder:
                 if start is None:
                     continue
                 current = torch.tensor(own[row].ids, device=gradient.device)
-                products = (gradient[index, start : start + len(current)] @ layer.weight.detach().t()).float()
-                gains = products - products.gather(1, current[:, None])
-                gains[:, list(forbidden)] = -torch.inf
-                gains.scatter_(1, current[:, None], -torch.inf)
-                best = gains.topk(top)
-                best_of[row] = (best.indices.cpu().numpy(), best.values.cpu().numpy())
+                part = gradient[index, start : start + len(current)]
+                best_of[row] = best_substitutions(part, current, layer.weight, top, forbidden)
         return best_of
 
     @torch.enable_grad()
@@ -269,14 +266,6 @@ class SentenceTransformerEncoder:
             if features["input_ids"][0].tolist() != ids:
                 return False
         return True
-
-
-def batches_of_one_length(lengths: Sequence[int], batch_size: int) -> list[np.ndarray]:
-    """Group row numbers into batches in which every row has the same length, the longest first."""
-    order = np.argsort(-np.asarray(lengths), kind="stable")
-    sorted_lengths = np.asarray(lengths)[order]
-    groups = np.split(order, np.flatnonzero(np.diff(sorted_lengths)) + 1) if len(order) else []
-    return [group[start : start + batch_size] for group in groups for start in range(0, len(group), batch_size)]
 
 
 def _find(part: list[int], whole: list[int]) -> int | None:

@@ -22,6 +22,19 @@ class Condition(Protocol):
         """Return the condition of some rows."""
         ...
 
+    def coverage(self, canvas: Tensor) -> Tensor:
+        """Return how much of the probability that the vectors alone give to tokens (B,) stands on canvases (B, T)."""
+        ...
+
+    def damped(self, strength: float) -> Self:
+        """Return the same, with tokens on the canvas held back this strongly relative to what training found best."""
+        ...
+
+    @property
+    def choices(self) -> int:
+        """How many tokens :meth:`Engine.likeliest` chooses from."""
+        ...
+
 
 class Engine(Protocol):
     """Runs the denoiser. The methods are those of :class:`~unembed.model.ConditionalMDLM`."""
@@ -34,6 +47,10 @@ class Engine(Protocol):
 
         With ``candidates``, the logits are those of these C tokens only.
         """
+        ...
+
+    def shorten(self, condition: Any) -> Any:
+        """Return a condition with which :meth:`likeliest` may leave out unlikely tokens, if that is faster."""
         ...
 
     def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:

@@ -76,6 +76,10 @@ class OnnxEngine:
         """Read all that the passes need off the vectors (B, d); ``dropped`` rows are treated as having none."""
         return self.model.condition(embeddings, dropped, candidates)
 
+    def shorten(self, condition: Condition) -> Condition:
+        """Return the condition as it is: the graph has the output weights in one piece."""
+        return condition
+
     @torch.no_grad()
     def hidden(
         self, canvas: Tensor, condition: Condition, time: Tensor | None = None, where: Tensor | None = None
@@ -110,8 +114,7 @@ class OnnxEngine:
     def _offsets(self, where: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Return what is added to the products, (M, outputs) or, of a single canvas, (1, outputs)."""
         every = torch.arange(len(canvas))
-        tokens = None if condition.candidates is None else condition.candidates.tokens
-        offsets = self.model.damp_(condition.offsets.clone(), every, canvas, tokens)
+        offsets = self.model.damp_(condition.offsets.clone(), every, canvas, condition)
         return offsets if len(canvas) == 1 else offsets.index_select(0, where.nonzero()[:, 0])
 
     @torch.no_grad()

@@ -42,6 +42,10 @@ class Unconditional:
         every = torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
         return self._engine.condition(embeddings, every, candidates)
 
+    def shorten(self, condition: Any) -> Any:
+        """Return the condition as it is: without a vector no token can be left out."""
+        return condition
+
     def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
         """As the engine does."""
         return self._engine.hidden(canvas, condition, time, where)

@@ -127,5 +127,7 @@ def describe(options: DecodingConfig) -> str:
 
 
 def mode_of(options: DecodingConfig) -> RowMode:
-    """Say whether a way of decoding needs the encoder."""
-    return "guided" if options.strategy == "guided" else "blind"
+    """Say what a way of decoding asks the encoder for."""
+    if options.strategy == "guided":
+        return "guided"
+    return "reranked" if options.needs_encoder else "blind"

@@ -103,7 +103,7 @@ def cost(setup: Setup) -> Table:
         facts: dict[str, Fact] = {
             "parameters": _parameters(setup.bench.subject),
             "passes": float(np.mean(recovered.passes)),
-            "encoder needed": "yes" if mode == "guided" else "no",
+            "encoder needed": "yes" if way.needs_encoder else "no",
             "encoder calls": float(np.mean(recovered.encoder_calls)),
         }
         rows.append(Row(describe(way), mode, len(recovered.ids), facts=facts))

@@ -57,7 +57,7 @@ def recover(
         inverter: what inverts.
         vectors: (n, d).
         options: how.
-        encoder: for ``guided``; blind strategies never see it.
+        encoder: for what asks it; blind decoding never sees it.
         lengths: of the texts, where the protocol makes them known.
         batch_size: hypotheses decoded together.
         on_finished: called after each step with how many more vectors are finished.
@@ -68,7 +68,7 @@ def recover(
     ways: list[list[Waypoint]] = [[] for _ in vectors] if guided else []
     begun = time.perf_counter()
     for step in inverter.decode(
-        vectors, options, lengths=lengths, encoder=encoder if guided else None, batch_size=batch_size
+        vectors, options, lengths=lengths, encoder=encoder if options.needs_encoder else None, batch_size=batch_size
     ):
         finished = step.finished(vocabulary)
         for text in finished:

@@ -27,6 +27,8 @@ class EvaluationSettings:
     """Of these, texts that are decoded with the encoder."""
     rounds: int | None = None
     """Of guided searches, at most; None: as many as they usually take."""
+    rerank: int = 0
+    """Blind hypotheses of the row in which the encoder chooses among them; 0 leaves it out."""
     seed: int = 0
     resamples: int = 1000
     """Behind each interval."""
@@ -73,7 +75,10 @@ class Setup:
     @cached_property
     def ways(self) -> list[DecodingConfig]:
         """The strategies to measure, with their options."""
-        return [self.options(strategy=strategy) for strategy in self.settings.strategies]
+        ways = [self.options(strategy=strategy) for strategy in self.settings.strategies]
+        if self.settings.rerank:
+            ways.append(self.options(strategy=self.blind.strategy, rerank=self.settings.rerank))
+        return ways
 
     @cached_property
     def guided_ways(self) -> list[DecodingConfig]:
@@ -83,8 +88,8 @@ class Setup:
     @cached_property
     def blind(self) -> DecodingConfig:
         """The first strategy that does without the encoder; the start of guided search where there is none."""
-        blind = (way for way in self.ways if way.strategy != "guided")
-        return next(blind, self.options(strategy=GuidedConfig().start))
+        blind = (name for name in self.settings.strategies if name != "guided")
+        return self.options(strategy=next(blind, GuidedConfig().start))
 
     def options(self, **changes: object) -> DecodingConfig:
         """Return how to decode, with the seed and the rounds of the settings."""

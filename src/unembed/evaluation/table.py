@@ -5,8 +5,9 @@ from typing import Literal
 
 from unembed.evaluation.bootstrap import Figure
 
-RowMode = Literal["blind", "guided", "baseline", "teacher-forced"]
-"""``blind``: from the vector alone. ``guided``: with the encoder. ``baseline``: no inversion at all."""
+RowMode = Literal["blind", "reranked", "guided", "baseline", "teacher-forced"]
+"""``blind``: from the vector alone. ``reranked``: the encoder chooses among blind texts. ``guided``: it is asked on the
+way. ``baseline``: no inversion at all."""
 Fact = str | int | float
 
 

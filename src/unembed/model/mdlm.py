@@ -16,11 +16,30 @@ from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.readout import make_readout, scale_to_sphere
+from unembed.model.surrogate import Surrogate
 
 # With more rows than this, the product is equally fast in both layouts of the weights.
 _FEW_ROWS = 2
+# Blind decoding takes its tokens from this many, the likeliest of each vector: of 4,000 tokens that were decoded from
+# all 30,522, the last stood at rank 456. The products with the others would take most of the time.
+SHORTLIST = 512
 # Initial factor of a repeated token's surprise, which is subtracted from its logit; training adjusts it.
 _INITIAL_DAMPING = 0.5
+
+
+class Shortlist(NamedTuple):
+    """The likeliest tokens of each vector, and what their logits are made of."""
+
+    tokens: Tensor
+    """(B, K)"""
+    offsets: Tensor
+    """(B, K), as those of :class:`Condition`."""
+    weight: Tensor
+    """(B, W, K): the output weights."""
+
+    def rows(self, index: Tensor) -> "Shortlist":
+        """Return the tokens of some rows."""
+        return Shortlist(*(part[index] for part in self))
 
 
 class Condition(NamedTuple):
@@ -30,10 +49,34 @@ class Condition(NamedTuple):
     offsets: Tensor
     """(B, outputs) or (B, C): the scaled prior and the bias of each token, added to its product in every pass."""
     candidates: Candidates | None = None
+    damping: float = 1.0
+    """How strongly tokens on the canvas are held back, relative to what training found best."""
+    shortlist: Shortlist | None = None
+    """What :meth:`ConditionalMDLM.likeliest` chooses from; None for all tokens."""
+
+    @property
+    def choices(self) -> int:
+        """How many tokens it chooses from."""
+        return self.offsets.shape[1] if self.shortlist is None else self.shortlist.tokens.shape[1]
 
     def rows(self, index: Tensor) -> "Condition":
         """Return the condition of some rows."""
-        return Condition(self.modulation.rows(index), self.offsets[index], self.candidates)
+        return self._replace(
+            modulation=self.modulation.rows(index),
+            offsets=self.offsets[index],
+            shortlist=None if self.shortlist is None else self.shortlist.rows(index),
+        )
+
+    def coverage(self, canvas: Tensor) -> Tensor:
+        """Return how much of the probability that the vectors alone give to tokens (B,) stands on canvases (B, T)."""
+        scored = canvas < self.offsets.shape[1]
+        repeated = (canvas[:, :, None] == canvas[:, None, :]).tril(-1).any(-1)
+        own = self.offsets.gather(1, canvas.masked_fill(~scored, 0)) - self.offsets.logsumexp(-1, keepdim=True)
+        return own.exp().masked_fill(~scored | repeated, 0.0).sum(1)
+
+    def damped(self, strength: float) -> "Condition":
+        """Return the same condition with another damping."""
+        return self._replace(damping=strength)
 
 
 class ConditionalMDLM(nn.Module):
@@ -50,6 +93,7 @@ class ConditionalMDLM(nn.Module):
         self.vocabulary = vocabulary
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
+        self.surrogate = Surrogate(config) if config.surrogate.layers else None
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
@@ -59,13 +103,7 @@ class ConditionalMDLM(nn.Module):
         self.prior_damping.requires_grad_(self.readout.gives_prior)
         self.register_buffer("_output_columns", None, persistent=False)
         self._output_columns: Tensor | None
-        self.length_head = (
-            nn.Sequential(
-                nn.Linear(config.embedding_dim, config.width), nn.GELU(), nn.Linear(config.width, config.canvas_length)
-            )
-            if config.canvas == "exact"
-            else None
-        )
+        self.length_head = _make_length_head(config) if config.canvas == "exact" else None
         if self.length_head is not None:
             self.length_head.requires_grad_(False)  # fitted before the denoiser is trained, like the readout
 
@@ -126,24 +164,46 @@ class ConditionalMDLM(nn.Module):
         if columns is None or tokens is not None or len(rows) > _FEW_ROWS:
             columns = self.denoiser.tied_weight(tokens).t()
         logits = torch.addmm(offsets, self.denoiser.features(hidden[where]), columns)
-        return self.damp_(logits, rows, canvas, tokens)
+        return self.damp_(logits, rows, canvas, condition)
 
     def likeliest(
         self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Condition, *, with_entropy: bool = False
     ) -> Choice:
         """Choose the likeliest token at each of the M positions that ``where`` marks; arguments as for `logits`."""
-        return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
+        short = condition.shortlist
+        if short is None:
+            return choose_likeliest(self.logits(hidden, where, canvas, condition), with_entropy=with_entropy)
+        features = torch.split(self.denoiser.features(hidden[where]), where.sum(1).tolist())
+        offsets = self._damp_shortlist(short, canvas, condition)
+        logits = torch.cat([torch.addmm(*each) for each in zip(offsets, features, short.weight, strict=True)])
+        choice = choose_likeliest(logits, with_entropy=with_entropy)
+        return choice._replace(tokens=short.tokens[where.nonzero()[:, 0], choice.tokens])
 
-    def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, tokens: Tensor | None = None) -> Tensor:
+    def shorten(self, condition: Condition) -> Condition:
+        """Let :meth:`likeliest` choose among the likeliest tokens of each vector only, which is faster."""
+        if not self.readout.gives_prior or condition.offsets.shape[1] <= SHORTLIST:
+            return condition
+        offsets, tokens = condition.offsets.topk(SHORTLIST)
+        weight = self.denoiser.tied_weight()[tokens].transpose(1, 2)
+        return condition._replace(shortlist=Shortlist(tokens, offsets, weight))
+
+    def _damp_shortlist(self, short: Shortlist, canvas: Tensor, condition: Condition) -> Tensor:
+        """Return the offsets (B, K) without what tokens on the canvas lose."""
+        shown = canvas.masked_fill(canvas >= self.vocabulary.size, -1)
+        counts = (short.tokens[:, None, :] == shown[:, :, None]).sum(1)
+        surprise = self.readout.repetition[short.tokens.clamp(max=self.vocabulary.size - 1)]
+        return short.offsets - condition.damping * self.prior_damping * surprise * counts
+
+    def damp_(self, logits: Tensor, rows: Tensor, canvas: Tensor, condition: Condition) -> Tensor:
         """Lower, in place, the logits (M, C) of tokens that stand on the canvas already; ``rows`` (M,) says on which.
 
         Takes as long as there are positions, not tokens.
         """
         if not self.readout.gives_prior:
             return logits
-        revealed, columns = self._columns(canvas, tokens)
+        revealed, columns = self._columns(canvas, None if condition.candidates is None else condition.candidates.tokens)
         surprise = self.readout.repetition[canvas.masked_fill(~revealed, 0)]
-        damping = (-self.prior_damping * surprise * revealed).to(logits.dtype)
+        damping = (-condition.damping * self.prior_damping * surprise * revealed).to(logits.dtype)
         return logits.scatter_add_(1, columns[rows], damping[rows])
 
     def _columns(self, canvas: Tensor, tokens: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -160,6 +220,14 @@ class ConditionalMDLM(nn.Module):
         if self.length_head is None:
             raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
         return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
+
+
+def _make_length_head(config: ModelConfig) -> nn.Sequential:
+    widths = config.length_widths or (config.width,)
+    layers: list[nn.Module] = []
+    for before, after in zip((config.embedding_dim, *widths), widths, strict=False):
+        layers += [nn.Linear(before, after), nn.GELU()]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], config.canvas_length))
 
 
 def positions_asked(where: Tensor | None) -> Tensor | None:

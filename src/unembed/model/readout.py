@@ -181,17 +181,24 @@ class MlpReadout(Readout):
         self.out.bias.copy_(self.base)
         self.out.weight.mul_(0.1)
 
-    def bag_loss(self, embeddings: Tensor, tokens: Tensor, candidates: Candidates | None = None) -> Tensor:
-        """Cross-entropy of the softmax against the bag of tokens: what training minimises."""
+    def bag_loss(
+        self, embeddings: Tensor, tokens: Tensor, candidates: Candidates | None = None, length_power: float = 0.0
+    ) -> Tensor:
+        """Cross-entropy of the softmax against the bag of tokens: what training minimises.
+
+        A text of n tokens counts n to the power 1 - ``length_power``.
+        """
         real = tokens < self.words
         columns = tokens.masked_fill(~real, 0)
         chosen = None if candidates is None else candidates.tokens
-        with torch.autocast(embeddings.device.type, enabled=False):
-            scores = _columns(self.out, self.features(embeddings.float()), chosen)
+        scores = _columns(self.out, self.features(embeddings.float()), chosen).float()
         if candidates is not None:
             scores = scores + candidates.correction
             columns = torch.searchsorted(candidates.tokens, columns).masked_fill(~real, 0)
-        return -(F.log_softmax(scores, dim=-1).gather(1, columns) * real).sum() / real.sum()
+        likelihoods = (F.log_softmax(scores, dim=-1).gather(1, columns) * real).sum(1)
+        lengths = real.sum(1)
+        importance = lengths.clamp(min=1).float() ** -length_power
+        return -(likelihoods * importance).sum() / (lengths * importance).sum()
 
     def word_scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rows of the last layer, less half of the base rates: it gives logits."""

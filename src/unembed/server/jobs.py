@@ -87,4 +87,4 @@ class Job:
     @property
     def tries_lengths(self) -> bool:
         """Whether its hypotheses may differ in length."""
-        return self.options is not None and (self.guided or self.options.candidates > 1)
+        return self.options is not None and (self.guided or self.options.hypotheses > 1)

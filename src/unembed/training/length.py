@@ -16,13 +16,13 @@ from unembed.store import Store
 _BATCH = 1024
 _LEARNING_RATE = 2e-3
 _EPOCHS = 10
-_FEWEST_STEPS, _MOST_STEPS = 200, 1500
+_FEWEST_STEPS, _MOST_STEPS = 200, 3000
 
 
 def fit_length_head(
     model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None = None
 ) -> None:
-    """Train the length head on random rows of a store, from what it is; nothing where the canvas is fixed."""
+    """Train the length head on random rows of a store; nothing where the canvas is fixed."""
     if model.length_head is None:
         return
     head = model.length_head.requires_grad_(True)

@@ -29,7 +29,9 @@ from unembed.training.free_running import measure_free_running
 from unembed.training.log import MetricsLog
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
-from unembed.training.state import READOUT_FILE, RUN_FILE, load_state, save_state
+from unembed.training.precision import computes_in_bfloat16
+from unembed.training.stage import StageControl
+from unembed.training.state import RUN_FILE, STAGE_FILES, load_state, save_state
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +100,9 @@ class _Loop:
 
         self.recipe, self.config, self.callbacks = recipe, recipe.training, callbacks
         self.folder = recipe.training.output
-        self.accelerator = Accelerator(mixed_precision=_precision(recipe, device), cpu=device == "cpu")
+        on_gpu = device != "cpu" and torch.cuda.is_available()
+        self.bfloat16 = computes_in_bfloat16(recipe.training, torch.device("cuda" if on_gpu else "cpu"))
+        self.accelerator = Accelerator(mixed_precision="bf16" if self.bfloat16 else "no", cpu=device == "cpu")
         self.is_main = self.accelerator.is_main_process
         self.facts: dict[str, Any] = {"step": 0, "samples": 0, "seconds": 0.0, "best_elbo": None, "stale": 0}
 
@@ -123,7 +127,7 @@ class _Loop:
         """Build the parts of the run; restore their state, or fit what is fitted before the first step.
 
         Returns:
-            Whether the steps can begin; not so if the run was stopped while the readout was trained.
+            Whether the steps can begin; not so if the run was stopped in a stage before them.
         """
         self.parts = build_parts(self.recipe, self.accelerator.device, verify=self.is_main)
         if self.is_main:
@@ -131,23 +135,22 @@ class _Loop:
             dump_recipe(self.recipe, self.folder / "recipe.yaml")
         if resume and (self.folder / RUN_FILE).is_file():
             self.facts = load_state(self.folder / RUN_FILE, self._modules(), self.parts.optimisers)
-            differing = [key for key, value in self._circumstances().items() if self.facts[key] != value]
+            differing = [key for key, value in self._circumstances().items() if self.facts.get(key, value) != value]
             if differing:
                 logger.warning(
                     "%s changed since the run was stopped. It continues, but not with exactly the same steps.",
                     ", ".join(differing),
                 )
         else:
-            readout = prepare_model(
-                self.parts,
-                self.recipe,
+            control = StageControl(
                 on_progress=self.callbacks.on_stage if self.is_main else None,
                 must_stop=lambda: reason_to_stop() is not None,
                 saves=self.is_main,
             )
-            if readout is None:
+            measures = prepare_model(self.parts, self.recipe, control)
+            if measures is None:
                 return False
-            self.facts["readout"] = readout
+            self.facts["readout"] = measures
         self.facts |= self._circumstances()
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
@@ -163,6 +166,7 @@ class _Loop:
             "rows": manifest.rows,
             "source": manifest.source_hash,
             "processes": self.accelerator.num_processes,
+            "precision": "bfloat16" if self.bfloat16 else "float32",
         }
 
     def _run(self, reason_to_stop: Callable[[], str | None]) -> TrainingResult:
@@ -173,7 +177,8 @@ class _Loop:
                 if self.facts["readout"]:
                     self.log.write("readout", 0, self.facts["readout"])
                 self._save_state()
-                (self.folder / READOUT_FILE).unlink(missing_ok=True)
+                for file in self.folder.glob(STAGE_FILES):
+                    file.unlink()
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()
@@ -323,13 +328,6 @@ class _Loop:
         if self.accelerator.num_processes == 1:
             return flag
         return bool(self.accelerator.gather(torch.tensor([int(flag)], device=self.accelerator.device)).any())
-
-
-def _precision(recipe: Recipe, device: str) -> str:
-    if recipe.training.precision != "auto":
-        return "no" if recipe.training.precision == "float32" else "bf16"
-    on_gpu = device != "cpu" and torch.cuda.is_available()
-    return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Builds what a run is made of: model, average, optimisers, objective, batches. Knows no steps and no time."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,11 @@ from unembed.training.batches import BatchDataset, BatchPlan
 from unembed.training.compatibility import build_for_store, check_pair, check_store
 from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
-from unembed.training.pretrained import start_from_encoder, start_from_inverter
+from unembed.training.pretrained import start_from_encoder, start_from_inverter, start_surrogate_from_encoder
 from unembed.training.readout import count_tokens, fit_readout, measure_readout
+from unembed.training.stage import StageControl
 from unembed.training.state import has_state
+from unembed.training.surrogate import fit_surrogate
 from unembed.training.validation import Validation, validation_rows
 
 logger = logging.getLogger(__name__)
@@ -77,51 +78,38 @@ def build_parts(recipe: Recipe, device: torch.device, *, verify: bool) -> Parts:
     )
 
 
-def prepare_model(
-    parts: Parts,
-    recipe: Recipe,
-    *,
-    on_progress: Callable[[str, int, int], None] | None,
-    must_stop: Callable[[], bool],
-    saves: bool,
-) -> dict[str, float] | None:
-    """Do what comes before the first step: copy pretrained weights, fit readout and length head.
+def prepare_model(parts: Parts, recipe: Recipe, control: StageControl) -> dict[str, float] | None:
+    """Do what comes before the first step: copy pretrained weights; fit readout, surrogate and length head.
 
     Returns:
-        The measures of the readout; None if its training was stopped.
+        The measures of what was fitted; None if that was stopped.
     """
-    model, start = parts.model, recipe.training.start_from
-    finished = True
-
-    def fit() -> bool:
-        return fit_readout(
-            model,
-            parts.store,
-            parts.token_counts,
-            recipe.training,
-            on_progress=on_progress,
-            must_stop=must_stop,
-            saves=saves,
-        )
-
+    model, training = parts.model, recipe.training
+    start, finished = training.start_from, True
     if start.inverter:
-        start_from_inverter(model, start.inverter)
+        missing = start_from_inverter(model, start.inverter)
+        if start.encoder and any(name.startswith("surrogate.") for name in missing):
+            start_surrogate_from_encoder(model, start.encoder)
         if start.readout:
-            finished = fit()
+            finished = fit_readout(model, parts.store, parts.token_counts, training, control)
     else:
         if start.encoder:
             start_from_encoder(model, start.encoder, parts.store.tokenizer())
-        finished = fit()
+        finished = fit_readout(model, parts.store, parts.token_counts, training, control)
         if not model.readout.gives_prior:
             # Without a prior the head starts from the tokens' frequencies instead.
             with torch.no_grad():
                 share = (parts.token_counts + 1.0) / (parts.token_counts.sum() + len(parts.token_counts))
                 model.denoiser.output_bias.copy_(share.log())
+    finished = finished and fit_surrogate(model, parts.store, parts.validation_store, training, control)
     if not finished:
         return None
-    fit_length_head(model, parts.store, recipe.training.seed, on_progress)
+    fit_length_head(model, parts.store, training.seed, control.on_progress)
     parts.average.module.load_state_dict(model.state_dict())
-    return measure_readout(model, parts.validation_store)
+    measures = measure_readout(model, parts.validation_store)
+    if model.surrogate is not None:
+        measures["surrogate_cosine"] = float(model.surrogate.fidelity)
+    return measures
 
 
 def check_run(recipe: Recipe, *, resume: bool) -> None:
@@ -151,6 +139,7 @@ def _what_must_stay(recipe: Recipe) -> dict[str, Any]:
         "noise": recipe.noise,
         "training.start_from": recipe.training.start_from,
         "training.readout": recipe.training.readout,
+        "training.surrogate": recipe.training.surrogate,
         "training.optimiser": recipe.training.optimiser,
         "training.seed": recipe.training.seed,
         "training.batch_size": recipe.training.batch_size,

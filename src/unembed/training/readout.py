@@ -1,12 +1,6 @@
-"""The first stage of training: fit the readout on the store, before the denoiser sees a single batch.
+"""The first stage of training: fit the readout on the store, before the denoiser sees a single batch."""
 
-Training it can take hours. So it is saved on the way, and what a step does depends on the seed and the step's number
-only: a run that was stopped and resumed gets the very readout of an uninterrupted one.
-"""
-
-import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +16,11 @@ from unembed.model.candidates import draw_candidates, most_frequent
 from unembed.model.readout import MlpReadout, bag_f1
 from unembed.store import Store
 from unembed.training.batches import BatchPlan, step_generator
-from unembed.training.state import READOUT_FILE, load_state, save_state
+from unembed.training.stage import StageControl, stage_file, train_stage
 
+STAGE = "readout"
 _CHUNK = 8192
 _VALIDATION_ROWS = 512
-_WARMUP_SHARE = 0.05
 
 
 def count_tokens(store: Store, outputs: int, *, exact: bool) -> Tensor:
@@ -42,14 +36,7 @@ def count_tokens(store: Store, outputs: int, *, exact: bool) -> Tensor:
 
 
 def fit_readout(
-    model: ConditionalMDLM,
-    store: Store,
-    token_counts: Tensor,
-    training: TrainingConfig,
-    *,
-    on_progress: Callable[[str, int, int], None] | None = None,
-    must_stop: Callable[[], bool] = lambda: False,
-    saves: bool = True,
+    model: ConditionalMDLM, store: Store, token_counts: Tensor, training: TrainingConfig, control: StageControl
 ) -> bool:
     """Fit the readout in closed form, or take one over; train an ``mlp`` further.
 
@@ -58,9 +45,7 @@ def fit_readout(
         store: the rows to fit it on.
         token_counts: how often each id stands in the store.
         training: how.
-        on_progress: called with a label, how much is done, and how much there is.
-        must_stop: asked after every step of an ``mlp``.
-        saves: whether this process writes the state that a stopped training goes on from.
+        control: progress, stopping and saving.
 
     Returns:
         Whether it was finished.
@@ -68,17 +53,16 @@ def fit_readout(
     readout = model.readout
     if not readout.gives_prior:
         return True
-    if (training.output / READOUT_FILE).is_file():
+    if stage_file(training.output, STAGE).is_file():
         assert isinstance(readout, MlpReadout)
-        return _train(readout, store, token_counts, training, on_progress, must_stop, saves)
+        return _train(readout, store, token_counts, training, control)
     chosen = np.random.default_rng(training.seed).permutation(len(store))[: training.readout.rows]
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
         for start in range(0, len(chosen), _CHUNK):
             rows = np.sort(chosen[start : start + _CHUNK])
             yield torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows))
-            if on_progress:
-                on_progress("Fitting the readout", min(start + _CHUNK, len(chosen)), len(chosen))
+            control.report("Fitting the readout", min(start + _CHUNK, len(chosen)), len(chosen))
 
     device = next(model.parameters()).device
     if training.start_from.readout:
@@ -87,7 +71,7 @@ def fit_readout(
         readout.cpu().fit(batches(), training.readout.ridge)
         readout.to(device)
     if isinstance(readout, MlpReadout):
-        return _train(readout, store, token_counts, training, on_progress, must_stop, saves)
+        return _train(readout, store, token_counts, training, control)
     return True
 
 
@@ -116,25 +100,15 @@ def _take_over(model: ConditionalMDLM, folder: Path) -> None:
 
 
 def _train(
-    readout: MlpReadout,
-    store: Store,
-    token_counts: Tensor,
-    training: TrainingConfig,
-    on_progress: Callable[[str, int, int], None] | None,
-    must_stop: Callable[[], bool],
-    saves: bool,
+    readout: MlpReadout, store: Store, token_counts: Tensor, training: TrainingConfig, control: StageControl
 ) -> bool:
-    """Train an ``mlp`` readout by gradient, from what it is or from a saved state; then freeze it."""
-    config, path = training.readout, training.output / READOUT_FILE
+    """Train an ``mlp`` readout by gradient."""
+    config = training.readout
     device = next(readout.parameters()).device
-    readout.requires_grad_(True)
-    optimiser = torch.optim.AdamW(readout.parameters(), lr=config.learning_rate, fused=True)
-    first = load_state(path, {"readout": readout}, [optimiser])["step"] if path.is_file() else 0
     plan = BatchPlan(store.lengths, config.batch_size, training.seed, one_length=False)
     frequent = most_frequent(token_counts[: readout.words], config.frequent_tokens)
-    step, stopped, saved_at = first, False, time.monotonic()
-    while step < config.steps and not stopped:
-        optimiser.param_groups[0]["lr"] = config.learning_rate * _learning_rate_share(step, config.steps)
+
+    def loss_of(step: int) -> Tensor:
         rows = np.sort(plan.rows(step))
         embeddings, tokens = torch.from_numpy(store.embeddings(rows)), torch.from_numpy(store.tokens(rows))
         candidates = None
@@ -142,22 +116,6 @@ def _train(
             words = tokens[tokens < readout.words]
             generator = step_generator(training.seed, step, 0)
             candidates = draw_candidates(words, frequent, readout.words, config.sampled_softmax, generator).to(device)
-        loss = readout.bag_loss(embeddings.to(device), tokens.to(device), candidates)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        optimiser.zero_grad()
-        step += 1
-        if on_progress:
-            on_progress("Training the readout", step, config.steps)
-        stopped = must_stop()
-        if saves and (stopped or time.monotonic() - saved_at >= 60.0 * training.checkpoint_minutes):
-            save_state(path, {"readout": readout}, [optimiser], {"step": step})
-            saved_at = time.monotonic()
-    readout.requires_grad_(False)
-    return not stopped
+        return readout.bag_loss(embeddings.to(device), tokens.to(device), candidates, config.length_power)
 
-
-def _learning_rate_share(step: int, steps: int) -> float:
-    """Rise over the first twentieth, then fall to zero along a cosine."""
-    warmup = max(1.0, _WARMUP_SHARE * steps)
-    return min(1.0, (step + 1) / warmup) * 0.5 * (1.0 + math.cos(math.pi * step / steps))
+    return train_stage(STAGE, readout, loss_of, config, training, control)

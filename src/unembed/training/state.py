@@ -16,8 +16,8 @@ from unembed.errors import TrainingError, first_line
 from unembed.files import write_bytes
 
 RUN_FILE = "state.safetensors"
-READOUT_FILE = "readout-state.safetensors"
-"""While the readout is trained; gone once the run has a state of its own."""
+STAGE_FILES = "*-state.safetensors"
+"""Of the stages that come before the steps; gone once the run has a state of its own."""
 
 
 def save_state(
@@ -38,8 +38,8 @@ def save_state(
 
 
 def has_state(run: Path) -> bool:
-    """Whether there is something to resume: steps, or part of the readout's training."""
-    return (run / RUN_FILE).is_file() or (run / READOUT_FILE).is_file()
+    """Whether there is something to resume: steps, or part of a stage before them."""
+    return (run / RUN_FILE).is_file() or any(run.glob(STAGE_FILES))
 
 
 def load_state(path: Path, modules: Mapping[str, nn.Module], optimisers: Sequence[Optimizer]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class GuidedRounds:
         ):
             yield [replace(step, final=torch.zeros_like(step.final))]
             for text in step.finished(self.engine.vocabulary):
-                first.append((text.row, Attempt(tuple(text.ids), fluency=text.score * len(text.ids))))
+                first.append((text.row, Attempt(tuple(text.ids), fluency=text.fluency * len(text.ids))))
                 self._searches[text.row].passes += text.passes
         # In an order that does not depend on which lengths were decoded together.
         first.sort(key=lambda numbered: (numbered[0], numbered[1].ids))
