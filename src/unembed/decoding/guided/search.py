@@ -17,6 +17,8 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
+# Rounds without gain after which the search goes on from another first hypothesis, as long as there are any.
+_ROUNDS_PER_START = 6
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -47,6 +49,9 @@ class Search:
         self.random = random
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
+        """Of all."""
+        self.rounds_without_gain = 0
+        """Since the search went on from another start."""
         self.encoder_calls = 0
         self.passes = 0
         self._parents: list[Hypothesis] = []
@@ -57,7 +62,9 @@ class Search:
         self._cost = _FIRST_COST
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
-        self.rounds_without_gain = 0
+        self._starts: list[Hypothesis] = []
+        self._leader: Hypothesis | None = None
+        self._rounds_without_best = 0
 
     @property
     def finished(self) -> bool:
@@ -66,7 +73,7 @@ class Search:
             self.best is None
             or self.best.cosine >= self.config.target_cosine
             or self.encoder_calls >= self.config.call_limit
-            or self.rounds_without_gain >= self.config.round_patience
+            or self._rounds_without_best >= self.config.round_patience
         )
 
     def score(self, hypothesis: Hypothesis) -> float:
@@ -103,7 +110,7 @@ class Search:
                 proposal = Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency)
                 attempt.parent.proposals[move].append(proposal)
         if not attempts:
-            self.rounds_without_gain = self.config.round_patience
+            self.rounds_without_gain = self._rounds_without_best = self.config.round_patience
         return attempts
 
     def chances(self) -> dict[str, float]:
@@ -111,12 +118,12 @@ class Search:
         return {move: successes / attempts for move, (successes, attempts) in self._record.items()}
 
     def _combine(self) -> list[Attempt]:
-        """Return the combinations of known edits that are expected to beat the best hypothesis."""
+        """Return the combinations of known edits that are expected to beat the leader."""
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
         combinations.sort(key=lambda pair: -pair[0])
         attempts: dict[Ids, Attempt] = {}
         for score, attempt in combinations:
-            if len(attempts) == self.config.combinations or self.best is None or score < self.score(self.best):
+            if len(attempts) == self.config.combinations or self._leader is None or score < self.score(self._leader):
                 break
             if attempt.ids not in self._seen:
                 attempts.setdefault(attempt.ids, attempt)
@@ -151,10 +158,11 @@ class Search:
             self._pool.append(hypothesis)
             if attempt.parent is None:
                 hypothesis.slots = self._slots.first(hypothesis.ids)
+                self._starts.append(hypothesis)
                 continue
             changes = compare(attempt.parent.ids, hypothesis.ids)
             hypothesis.slots = self._slots.after(attempt.parent.slots, changes)
-            improved = self.best is None or self.score(hypothesis) > self.score(self.best) + _SMALLEST_GAIN
+            improved = self._beats(hypothesis, self._leader)
             if attempt.move == COMPOSE:
                 disappointment = max(0.0, attempt.expected - hypothesis.cosine) / len(attempt.used)
                 self._cost += _COST_RATE * (disappointment - self._cost)
@@ -169,17 +177,41 @@ class Search:
     def contenders(self) -> list[Hypothesis]:
         """Return the hypotheses that the denoiser must judge before the best are selected."""
         ranked = sorted(self._pool, key=self.score, reverse=True)
-        return [hypothesis for hypothesis in ranked[: len(self.beam) + _CONTENDERS] if not hypothesis.judged]
+        count = len(self.beam) + _CONTENDERS if self.beam else len(ranked)
+        return [hypothesis for hypothesis in ranked[:count] if not hypothesis.judged]
 
     def select(self) -> None:
         """Choose which hypotheses to change next, of those that were taken in."""
         ranked = sorted((hypothesis for hypothesis in self._pool if hypothesis.judged), key=self.score, reverse=True)
         if not ranked:
             return
-        gained = self.best is None or self.score(ranked[0]) > self.score(self.best) + _SMALLEST_GAIN
+        gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
-        # A search that is stuck looks further.
-        width = self.config.beam + self.rounds_without_gain // _ROUNDS_PER_WIDTH
-        self.best, self.beam = ranked[0], ranked[:width]
+        self._rounds_without_best = 0 if best else self._rounds_without_best + 1
+        self._leader, self.best = ranked[0], ranked[0] if best else self.best
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
+        if self.rounds_without_gain >= _ROUNDS_PER_START and self._starts:
+            self._start_again()
+        else:
+            # A search that is stuck looks further.
+            self.beam = ranked[: self.config.beam + self.rounds_without_gain // _ROUNDS_PER_WIDTH]
+
+    def _start_again(self) -> None:
+        """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
+        self._starts = [each for each in self._starts if each is not self._origin(self._leader)]
+        self._starts.sort(key=self.score)
+        self._leader = self._starts.pop() if self._starts else self.best
+        assert self._leader is not None
+        self.beam = self._parents = [self._leader]
+        self.rounds_without_gain = 0
+
+    def _beats(self, hypothesis: Hypothesis, other: Hypothesis | None) -> bool:
+        return other is None or self.score(hypothesis) > self.score(other) + _SMALLEST_GAIN
+
+    @staticmethod
+    def _origin(hypothesis: Hypothesis | None) -> Hypothesis | None:
+        """Return the first hypothesis that this one comes from."""
+        while hypothesis is not None and hypothesis.parent is not None:
+            hypothesis = hypothesis.parent
+        return hypothesis
