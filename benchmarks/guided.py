@@ -73,9 +73,9 @@ def search(inverter: Inverter, encoder: Any, texts: list[Searched], options: Dec
     for start in range(0, len(texts), _TOGETHER):
         part = texts[start : start + _TOGETHER]
         vectors = encoder.encode([each.text for each in part])
-        begun = time.process_time()
+        begun = time.perf_counter()
         for steps in inverter.guided_rounds(vectors, options, encoder=encoder):
-            seconds = (time.process_time() - begun) / len(part)
+            seconds = (time.perf_counter() - begun) / len(part)
             for step in steps:
                 if step.encoder_calls.sum():
                     state = State(int(step.encoder_calls), seconds, step.canvas[0].tolist(), float(step.score))

@@ -3,13 +3,16 @@
 import io
 import json
 import re
+import signal
 import sys
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from unembed.config import STRATEGIES
+from unembed.cli.interrupt import early_end
+from unembed.config import STRATEGIES, GuidedConfig
+from unembed.decoding.guided.search import Search
 from unembed.inverter import Inverter
 
 BLIND = [strategy for strategy in STRATEGIES if strategy != "guided"]
@@ -283,6 +286,38 @@ class TestOptions:
         assert re.search(r"recovered  .*  \(cosine -?\d\.\d{3}, \d+ texts? embedded\)", out)
         assert "compared   token accuracy" in out
 
+    def test_the_effort_decides_how_long_the_search_goes_on(self, options):
+        limits = [options("--guided", "--rounds", 0, "--effort", effort)[0].guided for effort in ("quick", "thorough")]
+        assert limits[0].call_limit < GuidedConfig().call_limit < limits[1].call_limit
+        assert limits[0].round_patience < GuidedConfig().round_patience < limits[1].round_patience
+        given, _ = options("--guided", "--rounds", 0, "--effort", "quick", "--calls", 7)
+        assert given.guided.call_limit == 7
+
+    def test_ctrl_c_ends_a_search_with_the_best_text_so_far(self, invert, vector_file, monkeypatch):
+        rounds = []
+        choose = Search.choose
+
+        def press(self):
+            rounds.append(self)
+            if len(rounds) == 2:
+                signal.raise_signal(signal.SIGINT)
+            return choose(self)
+
+        monkeypatch.setattr(Search, "choose", press)
+        ended = invert(vector_file, "--guided", "--rounds", 50, "--limit", 1)
+        assert ended.out.startswith("recovered")
+        assert "Stopped early" in ended.err
+        assert len(rounds) <= 3
+
+    def test_ctrl_c_pressed_twice_ends_it_at_once(self):
+        with early_end() as interrupted:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupted()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        with early_end(possible=False), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
     def test_rounds_and_candidates_are_those_of_the_search(self, options):
         given, _ = options("--strategy", "guided", "--rounds", 2, "--candidates", 3, "--limit", 1)
         assert (given.guided.rounds, given.guided.candidates) == (2, 3)
@@ -301,6 +336,9 @@ class TestOptions:
             (["--guided", "--rounds", -1], "guided.rounds: Input should be greater than or equal to 0"),
             (["--guided", "--strategy", "euler"], "--guided means --strategy guided"),
             (["--rounds", 3], "--rounds is for guided decoding"),
+            (["--effort", "quick"], "--effort is for guided decoding"),
+            (["--guided", "--effort", "heroic"], "--effort"),
+            (["--guided", "--calls", 0], "guided.calls: Input should be greater than 0"),
             (["--length", 13], "--length is 13, but this inverter writes at most 12 tokens"),
             (["--length", 0], "--length"),
             (["--limit", 0], "--limit"),
@@ -417,6 +455,10 @@ class TestTerminal:
     def test_few_vectors_are_animated_too(self, invert, screen, vector_file):
         invert(vector_file)
         assert screen.getvalue().count("\x1b[?25h") == 5
+
+    def test_a_search_shows_its_round_its_cosine_and_the_time_left(self, invert, screen):
+        invert("the cat", "--guided", "--rounds", 2)
+        assert re.search(r"round 2 .*cosine -?\d\.\d+ after \d+ texts embedded, at most \d+ s left", screen.getvalue())
 
     def test_many_vectors_are_printed(self, invert, screen, tmp_path):
         np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 16)))

@@ -48,11 +48,13 @@ def quick(monkeypatch):
 def measure(subject):
     """Measures four texts, two of them with the encoder."""
 
-    def measure(strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=None, rerank=0, **parts):
+    def measure(
+        strategies=("confidence",), protocols=("natural",), subjects=(subject,), rounds=None, rerank=0, **parts
+    ):
         settings = EvaluationSettings(
             strategies, protocols, limit=4, guided_limit=2, rounds=rounds, rerank=rerank, resamples=20
         )
-        return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
+        return evaluate(subjects, {"texts.txt": TEXTS}, settings, **more)
 
     return measure
 

@@ -340,6 +340,29 @@ class TestSearch:
         assert together.move == "compose"
         assert together.expected == pytest.approx(0.6 / np.hypot(0.6, 0.6))
 
+    def test_a_search_that_is_stuck_starts_again_from_another_first_hypothesis(self):
+        search = make_search(patience=99)
+        first, second = make_hypothesis((1, 2, 3), 0.8), make_hypothesis((4, 5), 0.3)
+        take(search, first, second)
+        child = make_hypothesis((1, 2, 9), 0.9, parent=first)
+        take(search, child, parent=first)
+        for _ in range(6):
+            assert search.beam[0] is child
+            take(search)
+        assert search.beam == [second]
+        assert search.best is child
+        take(search, make_hypothesis((4, 6), 0.4), parent=second)
+        assert search.beam[0].ids == (4, 6)
+        assert search.best is child
+
+    def test_a_search_that_is_stuck_looks_further(self):
+        search = make_search(patience=99)
+        take(search, make_hypothesis((1, 2, 3), 0.8), make_hypothesis((4, 5), 0.3))
+        assert len(search.beam) == 1
+        for _ in range(4):
+            take(search)
+        assert len(search.beam) == 2
+
     def test_without_any_proposal_it_is_finished(self):
         search, _ = self.start()
         assert not search.finished
@@ -623,7 +646,30 @@ def test_gaps_are_opened_everywhere_unless_the_length_is_known(model, targets, o
     assert max(map(len, filled)) == 1
 
 
+class Rounded:
+    """The fake encoder, with vectors that are a little wrong."""
+
+    def __init__(self, exact):
+        self.exact, self.description, self.tokenizer, self.seen = exact, exact.description, exact.tokenizer, []
+
+    def encode(self, sentences, **_):
+        self.seen += sentences
+        noise = np.random.default_rng(0).normal(size=(len(sentences), 16))
+        return (self.exact.encode(sentences) + 1e-3 * noise).astype(np.float32)
+
+
 class TestTextOracle:
+    def test_a_quicker_encoder_searches_and_the_given_one_has_the_last_word(
+        self, model, targets, fake_encoder, monkeypatch
+    ):
+        quick = Rounded(fake_encoder)
+        monkeypatch.setattr(fake_encoder, "quicker", lambda: quick, raising=False)
+        oracle = TextOracle(fake_encoder, fake_encoder.tokenizer, CanvasVocabulary.of(fake_encoder.tokenizer), 12)
+        (last,) = finals(search(model, targets[:1], oracle, rounds=4)).values()
+        text = fake_encoder.tokenizer.decode(last.canvas[0].tolist())
+        assert text in quick.seen
+        assert float(last.score) == pytest.approx(float(fake_encoder.encode([text])[0] @ targets[0].numpy()), abs=1e-6)
+
     def test_a_hypothesis_is_what_its_text_reads_as(self, oracle):
         tokenizer = oracle.tokenizer
         split = tuple(tokenizer.token_to_id(token) for token in ("c", "##a", "##t"))
