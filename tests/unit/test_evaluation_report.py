@@ -54,7 +54,7 @@ def measure(subject):
         settings = EvaluationSettings(
             strategies, protocols, limit=4, guided_limit=2, rounds=rounds, rerank=rerank, resamples=20
         )
-        return evaluate(subjects, {"texts.txt": TEXTS}, settings, **more)
+        return evaluate(subjects, {"texts.txt": TEXTS}, settings, **parts)
 
     return measure
 
