@@ -294,9 +294,9 @@ class _EffortLimits(NamedTuple):
 
 Effort = Literal["quick", "normal", "thorough"]
 _LIMITS: dict[Effort, _EffortLimits] = {
-    "quick": _EffortLimits(calls=300, patience=4),
-    "normal": _EffortLimits(calls=2_000, patience=15),
-    "thorough": _EffortLimits(calls=10_000, patience=60),
+    "quick": _EffortLimits(calls=300, patience=8),
+    "normal": _EffortLimits(calls=2_000, patience=50),
+    "thorough": _EffortLimits(calls=10_000, patience=200),
 }
 
 

@@ -331,6 +331,14 @@ class TestSearch:
         child.proposals = {"span": [Proposal((5, 2, 9)), Proposal((6, 2, 9))]}
         assert [attempt.ids for attempt in search.choose() if attempt.move == "span"] == [(6, 2, 9)]
 
+    def test_what_is_known_from_a_far_relative_is_tried_again(self):
+        search, parent = self.start(beam=1, combinations=0)
+        worse = make_hypothesis((5, 2, 3), 0.3, vector=np.array([0.3, 0.9]))
+        child = make_hypothesis((1, 2, 7, 8, 9, 10), 0.7, vector=np.array([0.7, 0.7]))
+        take(search, child, worse, parent=parent)
+        child.proposals = {"span": [Proposal((5, 2, 7, 8, 9, 10))]}
+        assert [attempt.ids for attempt in search.choose()] == [(5, 2, 7, 8, 9, 10)]
+
     def test_changes_that_each_helped_are_tried_together(self):
         search, parent = self.start(beam=1)
         first = make_hypothesis((9, 2, 3), 0.6, vector=np.array([0.55, 0.7]))

@@ -36,7 +36,9 @@ class MaskFiller:
         self._rounded = has_native_bfloat16(embeddings.device)
         self._condition = engine.condition(embeddings)
         offsets = self._condition.offsets
-        size = min(_SHORTLIST, int(offsets.isfinite().sum(1).min()))
+        self.has_readout = engine.config.readout.kind != "none"
+        scored = int(offsets.isfinite().sum(1).min())
+        size = min(_SHORTLIST, scored) if self.has_readout else scored
         self.shortlists: list[Tensor] = list(offsets.topk(size).indices.sort().values.cpu())
         """The tokens that are scored for each vector, in ascending order, on the CPU."""
         self.priors = [self.read_words(row, vector) for row, vector in enumerate(embeddings)]

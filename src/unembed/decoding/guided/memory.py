@@ -13,6 +13,8 @@ COMPOSE = "compose"
 # Edits that are combined, and how many of them may begin at one token or in one gap.
 _CONSIDERED = 400
 _ALTERNATIVES = 12
+# Two texts are nearly the same if they differ by so many tokens, counted on both sides.
+_NEARLY = 4
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Effect:
     """What it added to the fluency."""
     move: str
     """Which move tried it."""
+    slots: frozenset[int]
+    """Of the text that it was tried on."""
 
 
 class EditMemory:
@@ -39,9 +43,10 @@ class EditMemory:
         """Take in what an edit did; it replaces what was known about it."""
         self._effects[edit] = effect
 
-    def knows(self, edit: Edit) -> bool:
-        """Whether an edit was tried."""
-        return edit in self._effects
+    def knows(self, edit: Edit, hypothesis: Hypothesis) -> bool:
+        """Whether an edit was tried on nearly the same text."""
+        effect = self._effects.get(edit)
+        return effect is not None and len(effect.slots.symmetric_difference(hypothesis.slots)) <= _NEARLY
 
     def combine(self, parent: Hypothesis, cost: float) -> list[tuple[float, Attempt]]:
         """Combine the known edits that fit a hypothesis.

@@ -298,7 +298,7 @@ def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
 MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient),
     Move("substitute", (1.0, 8.0), substitute),
-    Move("missing", (1.0, 8.0), add_missing_words),
+    Move("missing", (1.0, 8.0), add_missing_words, possible=lambda tools: tools.filler.has_readout),
     Move("span", (1.0, 8.0), rewrite_spans, random=True),
     Move("reorder", (1.0, 8.0), reorder, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),

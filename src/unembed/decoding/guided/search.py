@@ -143,8 +143,9 @@ class Search:
                 yield Attempt(ids, parent.fluency + fluency, parent, move)
 
     def _is_known(self, parent: Hypothesis, ids: Ids) -> bool:
-        """Whether a change was tried on a relative: where it pays, it will be part of a combination."""
-        return ids in self._seen or self._memory.knows(self._slots.edit(parent.slots, compare(parent.ids, ids)))
+        """Whether a change was tried on a near relative: where it pays, it will be part of a combination."""
+        edit = self._slots.edit(parent.slots, compare(parent.ids, ids))
+        return ids in self._seen or self._memory.knows(edit, parent)
 
     def add(self, attempts: Sequence[tuple[Attempt, Hypothesis]]) -> None:
         """Take in what was embedded, and learn from it which edits and which moves help."""
@@ -169,8 +170,9 @@ class Search:
             else:
                 self._record[attempt.move][1] += 1.0
                 difference = hypothesis.vector - attempt.parent.vector
-                effect = Effect(difference, attempt.fluency - attempt.parent.fluency, attempt.move)
-                self._memory.learn(self._slots.edit(attempt.parent.slots, changes), effect)
+                fluency, slots = attempt.fluency - attempt.parent.fluency, attempt.parent.slots
+                effect = Effect(difference, fluency, attempt.move, frozenset(slots))
+                self._memory.learn(self._slots.edit(slots, changes), effect)
             for move in (attempt.used or (attempt.move,)) if improved else ():
                 self._record[move][0] += 1.0
 
