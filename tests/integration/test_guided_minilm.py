@@ -55,3 +55,23 @@ def test_forbidden_tokens_and_the_token_itself_are_never_proposed(minilm):
     assert not np.isin(tokens, forbidden).any()
     ids = minilm.tokenizer.encode(text, add_special_tokens=False).ids
     assert all(own not in row for own, row in zip(ids, tokens, strict=True))
+
+
+def test_the_quicker_copy_agrees_and_leaves_the_encoder_as_it_is(minilm):
+    texts = ["snow is cold.", "my brother plays the violin in an orchestra."]
+    before = minilm.encode(texts)
+    quick = minilm.quicker()
+    assert np.array_equal(minilm.encode(texts), before)
+    assert minilm.description.precision == "float32"
+    assert ((quick.encode(texts) * before).sum(1) > 0.999).all()
+    assert (quick is minilm) == (quick.description.precision == "float32")
+
+
+def test_a_short_sentence_comes_back_exactly(minilm):
+    from unembed import Inverter
+
+    (inversion,) = Inverter.default().invert_text(
+        ["It will rain in the mountains tomorrow."], minilm, strategy="guided"
+    )
+    assert inversion.text == "it will rain in the mountains tomorrow."
+    assert inversion.score > 0.9999
