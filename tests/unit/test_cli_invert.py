@@ -309,7 +309,10 @@ class TestOptions:
         assert "Stopped early" in ended.err
         assert len(rounds) <= 3
 
-    def test_ctrl_c_pressed_twice_ends_it_at_once(self):
+    def test_ctrl_c_pressed_twice_ends_it_at_once(self, request):
+        # A process that was started in the background may ignore Ctrl-C.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
         with early_end() as interrupted:
             signal.raise_signal(signal.SIGINT)
             assert interrupted()

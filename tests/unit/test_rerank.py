@@ -67,8 +67,8 @@ def test_the_nearest_of_the_hypotheses_is_kept_and_its_score_is_its_cosine(reran
 
 
 def test_every_different_text_is_embedded_once_and_all_texts_in_one_call(rerank, oracle, monkeypatch):
-    embed, calls = oracle.embed, []
-    monkeypatch.setattr(oracle, "embed", lambda texts: calls.append(list(texts)) or embed(texts))
+    embed, calls = oracle.embed_exactly, []
+    monkeypatch.setattr(oracle, "embed_exactly", lambda texts: calls.append(list(texts)) or embed(texts))
     tried, kept = rerank(6)
     texts = {row: set(oracle.write(list(hypotheses.values()))) for row, hypotheses in tried.items()}
     assert len(calls) == 1

@@ -18,7 +18,7 @@ from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.metrics import Metrics
 from unembed.server.pace import Pace
 from unembed.server.problems import Refusal
-from unembed.server.schemas import RecoveredToken, Result
+from unembed.server.schemas import RecoveredToken, Result, StepShown
 from unembed.server.settings import Settings
 from unembed.server.views import describe_reference, describe_vector, measure, show_step
 
@@ -90,6 +90,8 @@ class Decoding:
         self._options = jobs[0].options
         self._started = 0.0
         self._rounds: Iterator[list[Step]] | None = None
+        self._held: dict[tuple[int, int], list[StepShown]] = {}
+        """Passes that are not shown yet, by vector and hypothesis."""
 
     def advance(self) -> bool:
         """Take one pass, or one round of a guided search."""
@@ -141,13 +143,20 @@ class Decoding:
         return ([step] for step in inverter.decode(vectors, self._options, lengths=lengths, batch_size=size))
 
     def _show(self, step: Step) -> None:
-        """Send a pass to the jobs that are watched."""
+        """Send a pass to the jobs that are watched; of several hypotheses, in the end, the passes of the one kept."""
         for index, (row, candidate, final) in enumerate(
             zip(step.rows.tolist(), step.candidate.tolist(), step.final.tolist(), strict=True)
         ):
-            # Of several hypotheses the first is shown, and in the end the one that was kept.
-            if self.jobs[row].watched and (candidate == 0 or final):
-                self.jobs[row].tell(show_step(step, index, self._model))
+            job = self.jobs[row]
+            if not job.watched or (job.guided and candidate and not final):
+                continue
+            passes = self._held.setdefault((row, candidate), [])
+            # The last pass of the hypothesis that is kept comes once more, unchanged, when the others have ended.
+            if not passes or not final or bool(step.changed[index].any()):
+                passes.append(show_step(step, index, self._model))
+            if final or job.guided or self._options.hypotheses == 1:
+                for shown in self._held.pop((row, candidate)):
+                    job.tell(shown)
 
     def _cosines(self, inversions: dict[int, Inversion]) -> dict[int, float]:
         """Compare the recovered texts' vectors with the vectors before their defence, where there is an encoder."""
