@@ -2,7 +2,7 @@
 
 Needs a running server (``unembed serve``), Chromium and ``pip install playwright``:
 
-python docs/screenshots.py --address http://127.0.0.1:8080 --setting "example=20"
+python docs/screenshots.py --address http://127.0.0.1:8080 --setting "example=3"
 """
 
 import argparse
