@@ -7,10 +7,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.testing import assert_close
 
 from unembed.checkpoint import load_checkpoint
 from unembed.config import ModelRecipe
+from unembed.decoding.guided.surrogate import SurrogateEncoder
+from unembed.encoders import EncoderDescription
+from unembed.errors import ConfigError
 from unembed.training import Callbacks, train
 
 
@@ -91,3 +95,38 @@ def test_a_surrogate_that_was_stopped_half_way_becomes_that_of_an_uninterrupted_
     assert [done for label, done, _ in steps if label == "Training the surrogate"] == list(range(8, 31))
     whole, parts = (load_file(tmp_path / name / "best" / "model.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(whole[key], parts[key]) for key in whole)
+
+
+@pytest.fixture
+def stand_in(build_model, stir):
+    """A surrogate as an encoder of texts such as "w3 w5"."""
+    tokenizer = Tokenizer(models.WordLevel({f"w{number}": number for number in range(40)}))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    description = EncoderDescription(name="fake", revision="1", dim=16, prompt=None, pooling="mean", normalised=True)
+    model = stir(build_with_surrogate(build_model, 2, norm="post"))
+    return model, SurrogateEncoder(model, tokenizer, description)
+
+
+def test_as_an_encoder_it_gives_each_text_its_own_vector_however_they_are_batched(stand_in):
+    model, encoder = stand_in
+    texts = ["w3 w5", "w7", "w5 w3", "w2 w9 w4"]
+    vectors = torch.from_numpy(encoder.encode(texts))
+    for text, vector in zip(texts, vectors, strict=True):
+        ids = torch.tensor([[int(word[1:]) for word in text.split()]])
+        assert_close(vector, model.surrogate(model.denoiser.token_embedding(ids))[0], atol=0.02, rtol=0.0)
+
+
+def test_its_gradient_ranks_substitutions_without_the_forbidden_ones(stand_in):
+    _, encoder = stand_in
+    target = encoder.encode(["w3 w5"])
+    ((tokens, gains),) = encoder.substitutions(["w3 w9"], target, 4, forbidden=[6])
+    assert tokens.shape == gains.shape == (2, 4)
+    assert (gains[:, :-1] >= gains[:, 1:]).all()
+    assert 6 not in tokens
+    assert 3 not in tokens[0], "the token itself is no substitute"
+
+
+def test_an_inverter_without_a_surrogate_says_how_to_get_one(build_model, stand_in):
+    _, encoder = stand_in
+    with pytest.raises(ConfigError, match="no surrogate(.|\n)*model.surrogate.layers"):
+        SurrogateEncoder(build_model(), encoder.tokenizer, encoder.description)
