@@ -26,7 +26,46 @@ _BEFORE_PLACE = re.compile(
 )
 _MOST_CAPITALS = 0.4
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|[\"“(])$")
-_NOT_AFTER_TITLE = frozenset(("appointment", "appointments", "office", "visit", "patients", "word", "excel"))
+_NOT_AFTER_TITLE = frozenset(
+    [
+        "and",
+        "or",
+        "the",
+        "a",
+        "an",
+        "to",
+        "in",
+        "on",
+        "at",
+        "of",
+        "is",
+        "was",
+        "are",
+        "were",
+        "has",
+        "had",
+        "who",
+        "that",
+        "said",
+        "says",
+        "will",
+        "would",
+        "can",
+        "for",
+        "with",
+        "from",
+        "by",
+        "her",
+        "his",
+        "appointment",
+        "appointments",
+        "office",
+        "visit",
+        "patients",
+        "word",
+        "excel",
+    ]
+)
 
 
 def find_names(text: str, left: str) -> list[Span]:
@@ -52,7 +91,7 @@ def _titled(text: str) -> list[Span]:
     spans = [Span("names", *match.span()) for match in _CASED_TITLE.finditer(text) if not match[0].startswith("MS ")]
     for match in _LOWER_TITLE.finditer(text):
         name = match["name"]
-        if name.islower() and name not in load_list("function-words") and name not in _NOT_AFTER_TITLE:
+        if name.islower() and name not in _NOT_AFTER_TITLE:
             spans.append(Span("names", *match.span()))
     return spans
 
