@@ -147,7 +147,7 @@ def invert(
     total = len(given) if isinstance(given, list) else given.rows
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
-    with early_end(possible=options.strategy == "guided") as interrupted:
+    with early_end(possible=options.searches) as interrupted:
         job = InversionJob(
             inverter,
             options,
@@ -194,17 +194,19 @@ def _decoding_options(
     **others: float | None,
 ) -> "DecodingConfig":
     """Check the options that were given; the configuration has defaults for the others."""
-    from unembed.config import DecodingConfig, parse
+    from unembed.config import SEARCHES, DecodingConfig, parse
     from unembed.errors import ConfigError
 
     if guided and strategy not in (None, "guided"):
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
-    if wanted["strategy"] == "guided":
+    if wanted["strategy"] in SEARCHES:
         search["candidates"] = candidates
     elif unused := [name for name, value in search.items() if value is not None]:
-        raise ConfigError(f"--{unused[0]} is for guided decoding.", "Add --guided, or use --steps instead.")
+        raise ConfigError(
+            f"--{unused[0]} is for searches.", "Add --guided or --strategy surrogate, or use --steps instead."
+        )
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
@@ -326,6 +328,8 @@ def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
     inversion, measures = result.inversion, result.measures
     if inversion.encoder_calls:
         note = f"cosine {inversion.score:.3f}, {inversion.encoder_calls:,} texts embedded"
+    elif inversion.surrogate_calls:
+        note = f"cosine {inversion.score:.3f} by the surrogate, {inversion.surrogate_calls:,} texts tried"
     else:
         note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
     rows = [("recovered", Text.assemble(text, f"  ({note})"))]
