@@ -249,9 +249,7 @@ class Inverter:
         options = make_options(options, {"strategy": "guided"} | changes if options is None else changes)
         oracle = self._make_oracle(options, encoder)
         if oracle is None or not options.searches:
-            raise ConfigError(
-                f"The strategy '{options.strategy}' does not search.", f"Choose of {', '.join(SEARCHES)}."
-            )
+            raise ConfigError(f"The strategy '{options.strategy}' does not search.", f"Take {' or '.join(SEARCHES)}.")
         vectors, known = self._prepare(embeddings, lengths)
         return GuidedRounds(
             self.engine,

@@ -55,7 +55,8 @@ def invert(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or guided, with the encoder.",
+            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, or guided "
+            "with the encoder.",
             show_default="confidence",
         ),
     ] = None,
@@ -63,14 +64,12 @@ def invert(
     steps: Annotated[int | None, typer.Option(help="Largest number of passes, without the encoder.")] = None,
     effort: Annotated[
         EffortName | None,
-        typer.Option(
-            help="How long --guided searches for a text that it has not recovered exactly.", show_default="normal"
-        ),
+        typer.Option(help="How long to search for a text that is not recovered exactly.", show_default="normal"),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Largest number of rounds of a search.")] = None,
     calls: Annotated[
         int | None,
-        typer.Option(help="Largest number of texts to embed per vector, with --guided.", show_default="by --effort"),
+        typer.Option(help="Largest number of texts that a search embeds per vector.", show_default="by --effort"),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
     rerank: Annotated[

@@ -35,7 +35,7 @@ class ChooseModel(_In):
 class DecodingOptions(ChooseModel):
     """How vectors are decoded. What is left out takes its default, as in ``unembed invert``."""
 
-    strategy: Strategy = Field(default="confidence", description="All but ``guided`` work without the encoder.")
+    strategy: Strategy = Field(default="confidence", description="Of these, only ``guided`` asks the encoder.")
     steps: int | None = Field(default=None, ge=1, description="Largest number of passes.")
     candidates: int | None = Field(default=None, ge=1, description="Hypotheses per vector; the best is kept.")
     length: int | None = Field(default=None, ge=1, description="Tokens of the text, where that is known.")
