@@ -376,7 +376,7 @@ class Inverter:
     def describe_scale(self, vectors: np.ndarray) -> str | None:
         """Say by what factor vectors (n, d) were multiplied for storage; None if they were not."""
         known = self.info.fingerprint
-        if known is None and not self.info.encoder.normalised:
+        if vectors.shape[1:] != (self.info.encoder.dim,) or not (known or self.info.encoder.normalised):
             return None
         return describe_scale(vectors, known.norm if known else 1.0, known.norm_spread if known else 0.0)
 

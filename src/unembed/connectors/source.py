@@ -328,9 +328,10 @@ def _grow(records: Iterator[VectorBatch], most: int) -> Iterator[VectorBatch]:
     size = 1
     for batch in records:
         pending.append(batch)
-        if sum(map(len, pending)) >= min(size, most):
+        count = sum(map(len, pending))
+        if count >= min(size, most):
             yield _join(pending)
-            pending, size = [], 2 * size
+            pending, size = [], 2 * count
     if pending:
         yield _join(pending)
 
