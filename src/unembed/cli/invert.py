@@ -178,9 +178,7 @@ def invert(
             interrupted=interrupted,
             first_row=done,
         )
-        batches = (
-            job.embed(given) if isinstance(given, list) else _with_note(map(InputBatch.of, given.checked), inverter)
-        )
+        batches = job.embed(given) if isinstance(given, list) else _read(given, inverter)
         if results:
             finished = _write(job, batches, total, results)
         elif watched and total is not None and total <= _ANIMATED_AT_MOST:
@@ -328,7 +326,7 @@ def _is_source(name: str) -> bool:
             or path.is_dir()
             or (bool(path.suffix) and path.is_file())
             or ("/" in name and path.exists())
-            or (is_one_word and (_DATA_ENDING.fullmatch(path.suffix) or name.startswith(("./", "../", "/", "~/"))))
+            or (is_one_word and bool(_DATA_ENDING.fullmatch(path.suffix) or name.startswith(("./", "../", "/", "~/"))))
         )
     except OSError:  # too long for a name, so it is a text
         return False
