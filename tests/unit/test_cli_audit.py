@@ -2,15 +2,12 @@
 
 import json
 import re
-import signal
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import stores
-from unembed.audit import WordReader
 from unembed.audit.result import Attack, Example
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.measures import MEASURES
@@ -252,39 +249,6 @@ class TestWords:
         assert ended.code == 2
         assert "a\\x1b]0;mine\\x07" in ended.err
         assert "\x07" not in ended.err
-
-    def test_the_stored_text_follows_the_words(self, run_cli, vectors, readout_checkpoint, tmp_path):
-        uri = stores.qdrant(tmp_path / "store", vectors, TEXTS)
-        options = ("--model", readout_checkpoint, "--limit", 2)
-        lines = run_cli("words", uri, *options).out.splitlines()
-        assert [line.split("\t")[2] for line in lines] == TEXTS[:2]
-        records = [json.loads(line) for line in run_cli("words", uri, *options, "--json").out.splitlines()]
-        assert [(record["row"], record["stored_text"]) for record in records] == list(enumerate(TEXTS[:2]))
-
-    def test_a_stopped_run_is_continued(self, run_cli, vectors, readout_checkpoint, tmp_path):
-        uri = stores.npy(tmp_path / "store", vectors, TEXTS)
-        run_cli("words", uri, "-m", readout_checkpoint, "--limit", 7, "--output", tmp_path / "part.jsonl")
-        run_cli("words", uri, "-m", readout_checkpoint, "--output", tmp_path / "part.jsonl", "--resume")
-        run_cli("words", uri, "-m", readout_checkpoint, "--output", tmp_path / "whole.jsonl")
-        assert len((tmp_path / "whole.jsonl").read_text().splitlines()) == 60
-        assert (tmp_path / "part.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
-        ended = run_cli("words", uri, "-m", readout_checkpoint, "--count", "--output", tmp_path / "x.jsonl")
-        assert "--output is for a list" in ended.err
-
-    def test_ctrl_c_ends_with_what_was_counted(self, run_cli, vectors, readout_checkpoint, tmp_path, monkeypatch):
-        uri = stores.npy(tmp_path / "store", vectors, TEXTS)
-        read = WordReader.read
-
-        def press(self, rows):
-            signal.raise_signal(signal.SIGINT)
-            return read(self, rows)
-
-        monkeypatch.setattr(WordReader, "read", press)
-        monkeypatch.setattr(sys.modules["unembed.cli.words"], "_BATCH", 10)
-        ended = run_cli("words", uri, "-m", readout_checkpoint, "--count", "--json")
-        assert ended.code == 0, ended.err
-        assert "Stopped early, after 10 vectors." in ended.err
-        assert {json.loads(line)["of"] for line in ended.out.splitlines()} == {10}
 
     def test_skipped_rows_are_counted_and_an_empty_database_is_an_error(
         self, run_cli, vectors, readout_checkpoint, tmp_path
