@@ -593,7 +593,8 @@ class TestResults:
 
     def test_texts_are_continued_too(self, invert, tmp_path):
         invert("one", "--output", tmp_path / "x.jsonl")
-        invert("one", "two", "--output", tmp_path / "x.jsonl", "--resume")
+        for _ in range(2):
+            invert("one", "two", "--output", tmp_path / "x.jsonl", "--resume")
         lines = (tmp_path / "x.jsonl").read_text().splitlines()
         assert [json.loads(line)["original"] for line in lines] == ["one", "two"]
 

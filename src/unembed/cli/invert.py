@@ -127,6 +127,7 @@ def invert(
     """
     from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
+    from unembed.cli.results import open_results
     from unembed.config import BATCHES_AT_ONCE
     from unembed.hub import fetch_checkpoint
 
@@ -219,13 +220,12 @@ def _write(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | No
 
 
 def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None") -> None:
-    """Say what there is after Ctrl-C; without a search, the rest is missing."""
-    if best_so_far:
-        typer.echo("Stopped early: these are the best texts so far.", err=True)
-        return
+    """Say what there is after Ctrl-C: a search ends with its best texts, other work without the rest."""
+    done = "these are the best texts so far" if best_so_far else f"{finished:,} texts are done"
     more = " Run the same command with --resume to continue." if results else ""
-    typer.echo(f"Stopped early: {finished:,} texts are done.{more}", err=True)
-    raise typer.Exit(1)
+    typer.echo(f"Stopped early: {done}.{more}", err=True)
+    if not best_so_far:
+        raise typer.Exit(1)
 
 
 def _read(source: "VectorSource", inverter: "Inverter") -> "Iterator[InputBatch]":
@@ -270,18 +270,6 @@ def _decoding_options(
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
     given = {name: value for name, value in wanted.items() if value is not None}
     return parse(DecodingConfig, given, "The decoding configuration")
-
-
-def open_results(output: Path | None, resume: bool) -> "ResultFile | None":
-    """Open the file for the results, if there is to be one."""
-    from unembed.cli.results import ResultFile
-    from unembed.errors import ConfigError
-
-    if output is None:
-        if resume:
-            raise ConfigError("--resume continues a file of results.", "Name it: --output FILE.")
-        return None
-    return ResultFile(output, resume=resume)
 
 
 def _open(

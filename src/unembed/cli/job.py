@@ -84,8 +84,9 @@ class InversionJob:
     def embed(self, texts: list[str]) -> Iterator[InputBatch]:
         """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
-        trips, vectors = self.inverter.round_trip(texts, self.encoder)
-        yield InputBatch(vectors, trips)
+        if texts:
+            trips, vectors = self.inverter.round_trip(texts, self.encoder)
+            yield InputBatch(vectors, trips)
 
     def run(
         self, batches: "Iterable[InputBatch]", watch: "Callable[[Step], None] | None" = None

@@ -39,6 +39,15 @@ class ResultFile:
         self._file.close()
 
 
+def open_results(output: Path | None, resume: bool) -> ResultFile | None:
+    """Open the file for the results, if the user wants one."""
+    if output is not None:
+        return ResultFile(output, resume=resume)
+    if resume:
+        raise ConfigError("--resume continues a file of results.", "Name it: --output FILE.")
+    return None
+
+
 def _cut_to_whole_lines(path: Path) -> tuple[int, str | int | None]:
     """Remove what a killed run has left of its last line; return how many rows are done, and the id of the last one."""
     rows, last_id, end = 0, None, 0

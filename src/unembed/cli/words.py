@@ -48,8 +48,8 @@ def words(
 
     from unembed.audit import WordReader
     from unembed.cli.interrupt import early_end
-    from unembed.cli.invert import open_results
     from unembed.cli.output import write_json_lines, write_lines
+    from unembed.cli.results import open_results
     from unembed.connectors import open_vectors
     from unembed.connectors.source import rows_after
     from unembed.errors import ConfigError, VectorError
