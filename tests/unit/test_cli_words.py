@@ -37,6 +37,14 @@ def test_a_stopped_run_is_continued(run_cli, vectors, readout_checkpoint, tmp_pa
     assert "--output is for a list" in ended.err
 
 
+def test_a_continued_search_counts_only_what_it_has_read(run_cli, vectors, readout_checkpoint, tmp_path):
+    uri = stores.npy(tmp_path / "store", vectors, TEXTS)
+    search = ("words", uri, "-m", readout_checkpoint, "--find", "king", "--output", tmp_path / "x.jsonl")
+    run_cli(*search, "--limit", 6)
+    done = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[-1])["row"] + 1
+    assert f" of {len(TEXTS) - done} vectors" in run_cli(*search, "--resume").err
+
+
 def test_ctrl_c_ends_with_what_was_counted(run_cli, vectors, readout_checkpoint, tmp_path, monkeypatch):
     uri = stores.npy(tmp_path / "store", vectors, TEXTS)
     read = WordReader.read

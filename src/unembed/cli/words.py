@@ -64,12 +64,12 @@ def words(
     reader = WordReader(Inverter.from_pretrained(model, device=device), top=top, vocabulary=vocabulary, find=find or [])
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
-    seen = results.rows if results else 0
-    shown = 0
-    batches = rows_after(source.usable(skipped), seen, results.last_id if results else None, source.name)
+    done = results.rows if results else 0
+    seen, shown = done, 0
+    batches = rows_after(source.usable(skipped), done, results.last_id if results else None, source.name)
     hidden = (results is None and sys.stdout.isatty()) or not sys.stderr.isatty()
     with early_end() as interrupted, results or nullcontext(), make_progress(disable=hidden) as progress:
-        task = progress.add_task("Reading", total=source.rows, completed=seen)
+        task = progress.add_task("Reading", total=source.rows, completed=done)
         for batch in batches:
             named = reader.read(batch.vectors)
             counts += named.counts()
@@ -100,7 +100,7 @@ def words(
         else:
             write_lines(f"{number:>9,}  {number / seen:>6.1%}  {word}" for word, number in table)
     elif find:
-        typer.echo(f"{shown:,} of {seen:,} vectors give away {' or '.join(find)}.", err=True)
+        typer.echo(f"{shown:,} of {seen - done:,} vectors give away {' or '.join(find)}.", err=True)
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)
