@@ -9,6 +9,7 @@ _EXPLAINED = {
     "elbo": "nats per token",
     "length_accuracy": "length head, exactly right",
     "readout_f1": "bag of tokens read off the vector, set size known",
+    "surrogate_cosine": "of the surrogate's vectors with the encoder's",
 }
 
 
