@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unembed.audit.lists import load_list
 from unembed.canvas.marks import SubwordMarks
 from unembed.encoders.precision import has_native_bfloat16
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
+from unembed.measures import function_words
 
 VOCABULARY = 5120
 """Words that are looked for by default: the most frequent ones, without function words."""
@@ -108,7 +108,7 @@ def _name(piece: str, marks: SubwordMarks) -> str:
     if marks.continues(piece):
         return ""
     word = marks.bare(piece)
-    return word if _WORD.fullmatch(word) and word.lower() not in load_list("function-words") else ""
+    return word if _WORD.fullmatch(word) and word.lower() not in function_words() else ""
 
 
 def _pieces(word: str, inverter: Inverter, marks: SubwordMarks) -> list[int]:
