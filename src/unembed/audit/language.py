@@ -1,4 +1,4 @@
-"""Which language a text is in: by its script, or by the commonest words of the language. Made for counts, not for poems.
+"""Which language a text is in: by its script, or by the commonest words of the language. Good enough for counts.
 
 A text without any of these words has no language here: nothing is said rather than guessed.
 """
