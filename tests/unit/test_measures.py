@@ -51,7 +51,6 @@ class TestTokens:
         assert exact_match([1, 2, 3], [1, 2]) == 0.0
 
 
-
 class TestBleu:
     def test_of_a_corpus_is_sacrebleu_s(self):
         from sacrebleu import corpus_bleu

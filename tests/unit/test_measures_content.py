@@ -28,7 +28,12 @@ def test_an_ending_is_not_cut_where_it_belongs_to_the_word(word, other):
 
 
 def test_function_words_and_short_words_do_not_count():
-    assert content_words("The patient was given 40 mg of insulin, and it helped") == ["patient", "40", "insulin", "help"]
+    assert content_words("The patient was given 40 mg of insulin, and it helped") == [
+        "patient",
+        "40",
+        "insulin",
+        "help",
+    ]
 
 
 def test_a_text_of_function_words_alone_is_compared_by_these():
@@ -53,7 +58,9 @@ class TestPassages:
     def test_a_passage_of_a_long_text_can_come_back_whole(self):
         secret = "maria keller owes seven thousand euros"
         original = f"{LONG} {secret} {LONG}"
-        recovered = f"{' '.join(f'filler{number}' for number in range(50, 60))} {secret} filler0 filler1 filler2 filler3"
+        recovered = (
+            f"{' '.join(f'filler{number}' for number in range(50, 60))} {secret} filler0 filler1 filler2 filler3"
+        )
         assert content_recall(recovered, original) < 0.35
         assert passage_recall(recovered, original) > 0.75
         assert readable(recovered, original) == 1.0
