@@ -10,7 +10,7 @@ import numpy as np
 from unembed.audit.estimate import STEPS, KnownRecoveries, signs_of, step_of
 from unembed.audit.intervals import widen, wilson
 from unembed.audit.language import languages_of
-from unembed.audit.leaks import KINDS, Kind, Leak, find_leaks, gives_back
+from unembed.audit.leaks import Kind, Leak, LeakDetectors, gives_back
 from unembed.audit.patience import extend_budget
 from unembed.audit.recover import Recovery
 from unembed.audit.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
@@ -96,6 +96,8 @@ class RowMaker:
     inverter: Inverter
     sight: Sight
     show_text: bool
+    detectors: LeakDetectors
+    """Find what texts say about people."""
 
     def measured(self, first: int, recoveries: Sequence[Recovery], originals: OriginalTexts) -> list[Row]:
         """Return the rows of some vectors from the ``first`` on; ``originals`` are the texts of these."""
@@ -106,7 +108,7 @@ class RowMaker:
             early = _compare(Forms(before, self.inverter.tokenizer.decode_batch(before)), originals)
         rows = []
         for number, recovery in enumerate(recoveries):
-            held = find_leaks(originals.written[number])
+            held = self.detectors.find(originals.written[number])
             rows.append(
                 self._row(
                     first + number,
@@ -138,7 +140,7 @@ class RowMaker:
                 values=_at(values, number),
                 chances=chances[number],
                 held=None,
-                given=_kinds(find_leaks(recovery.text)),
+                given=_kinds(self.detectors.find(recovery.text)),
                 early=None,
             )
             for number, recovery in enumerate(recoveries)
@@ -175,6 +177,7 @@ def describe_attack(
     recovered: Sequence[str],
     originals: Sequence[str] | None,
     show_text: bool,
+    kinds: Sequence[Kind],
 ) -> Attack:
     """Put together what one attacker recovered.
 
@@ -186,6 +189,7 @@ def describe_attack(
         recovered: the text of each row.
         originals: the true ones, where they are known.
         show_text: whether examples may be read.
+        kinds: of information that were looked for.
     """
 
     def examples(chosen: Sequence[Row]) -> list[Example]:
@@ -203,7 +207,7 @@ def describe_attack(
         figures={name: _figure(rows, name, bootstrap, widening) for name in rows[0].values},
         distribution=np.sum([row.chances for row in rows], axis=0).tolist(),
         by_length=_by_length(rows, bootstrap, widening),
-        leaks=_count_leaks(rows),
+        leaks=_count_leaks(rows, kinds),
         worst=examples(by_recovery[:_WORST]),
         borderline=examples(readable[::-1][:_BORDERLINE]) if originals is not None else [],
         patient=extend_budget(rows, bootstrap),
@@ -240,9 +244,9 @@ def _by_length(rows: Sequence[Row], bootstrap: Bootstrap, widening: Mapping[str,
     return groups
 
 
-def _count_leaks(rows: Sequence[Row]) -> list[LeakCount]:
+def _count_leaks(rows: Sequence[Row], kinds: Sequence[Kind]) -> list[LeakCount]:
     counts = []
-    for kind in KINDS:
+    for kind in kinds:
         holding = None if any(row.held is None for row in rows) else sum(kind in (row.held or []) for row in rows)
         given = sum(kind in row.given for row in rows)
         counts.append(LeakCount(kind, holding, given, wilson(given, len(rows))))

@@ -1,7 +1,7 @@
 """The audit: vectors and an inverter in, results out. Knows neither files nor pages."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from unembed.audit.encoder import check_texts, identify
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
 from unembed.audit.known import KnownTexts
 from unembed.audit.language import language_of_inverter
+from unembed.audit.leaks import LeakDetectors
 from unembed.audit.lists import load_lines
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
 from unembed.audit.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
@@ -45,6 +46,8 @@ class AuditSettings:
     resamples: int = 1000
     """Behind each interval."""
     show_text: bool = False
+    detectors: LeakDetectors = field(default_factory=LeakDetectors)
+    """What texts say about people: the built-in kinds, and the user's own."""
 
 
 def audit(
@@ -163,7 +166,7 @@ class _Runs:
         self._calibration: Calibration | None = None
         self._recoveries: dict[AttackerName, list[Recovery]] = {}
         self.sight = Sight(self._inverter.info.model.canvas_length, language_of_inverter(self._inverter))
-        self._make = RowMaker(sample.ids, self._inverter, self.sight, settings.show_text)
+        self._make = RowMaker(sample.ids, self._inverter, self.sight, settings.show_text, settings.detectors)
 
     def calibrate(self, texts: Sequence[str] | None, name: str) -> None:
         """Find what the estimate rests on: given texts, those stored for this inverter, or the built-in sentences."""
@@ -205,6 +208,7 @@ class _Runs:
             recovered=[recovery.text for recovery in recoveries],
             originals=self._sample.texts,
             show_text=settings.show_text,
+            kinds=settings.detectors.kinds,
         )
 
     def _rows(self, name: AttackerName, first: int, part: list[Recovery]) -> list[Row]:
@@ -240,6 +244,7 @@ class _Runs:
             minutes=self._settings.minutes,
             calibration=self.calibration_facts(),
         )
+        sentences.append(self._settings.detectors.note)
         if self._calibration is not None and not certain:
             cosines = self._calibration.known["blind"].signs[:, 0]
             sentences += doubt_the_encoder(self._recoveries["blind"], cosines)

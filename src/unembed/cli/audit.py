@@ -53,6 +53,16 @@ def audit(
             show_default="built-in texts of many kinds",
         ),
     ] = None,
+    detect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Count another kind of information: NAME=REGEX, for example 'tickets=TCK-[0-9]+'. May be repeated."
+        ),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        typer.Option(help="Count the terms in this file, one per line; the kind has the file's name. May be repeated."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option(help="Go on with a stopped audit of the same vectors, or start it again.")
     ] = True,
@@ -81,6 +91,7 @@ def audit(
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
+    from unembed.audit.leaks import LeakDetectors, read_pattern, read_terms
     from unembed.cli.evaluate import show_progress
     from unembed.cli.flags import name_flags
     from unembed.cli.interrupt import early_end
@@ -95,6 +106,7 @@ def audit(
     except OSError as error:
         raise from_os_error(error, f"making the folder {output}") from error
     known = None if calibrate is None else list(read_texts(calibrate))
+    detectors = LeakDetectors([*map(read_pattern, detect or []), *map(read_terms, terms or [])])
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
 
     from unembed.audit import AuditSettings
@@ -111,6 +123,7 @@ def audit(
         seed=seed,
         resamples=bootstrap,
         show_text=show_text,
+        detectors=detectors,
     )
     with show_progress() as on_progress, early_end() as interrupted:
         result = examine(
