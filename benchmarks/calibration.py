@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--other-languages", nargs="*", default=[], help="kinds in another language")
     parser.add_argument("--blind", type=int, default=60, help="texts of each kind that are inverted")
     parser.add_argument("--guided", type=int, default=3, help="of these, texts that are also searched for")
+    parser.add_argument("--guided-kinds", nargs="*", help="the kinds of these (default: all)")
     parser.add_argument("--embedded", type=int, default=150, help="texts of each kind for the clues and the words")
     parser.add_argument("--work", type=Path, default=Path("work/calibration"), help="finished parts; they are kept")
     parser.add_argument(
@@ -55,7 +56,8 @@ def main() -> None:
     for path in sorted(options.folder.glob("*.txt")):
         texts = list(dict.fromkeys(path.read_text(encoding="utf-8").splitlines()))[RESERVED:]
         if len(texts) >= options.blind:
-            maker.add(path.stem, texts, options.blind, options.guided, options.embedded)
+            searched = options.guided_kinds is None or path.stem in options.guided_kinds
+            maker.add(path.stem, texts, options.blind, options.guided if searched else 0, options.embedded)
     made = maker.finish()
     options.output.write_text(json.dumps(made.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
     for attacker, known in made.known.items():
