@@ -304,11 +304,12 @@ class TestWords:
         found = run_cli("words", uri, "--model", readout_checkpoint, "--find", "king", "--top", 5)
         rows = [int(line.split("\t")[0]) for line in found.out.splitlines()]
         assert all("king" in line.split("\t")[1].split() for line in found.out.splitlines())
-        assert f"{len(rows)} of 60 vectors give away king." in found.err
+        assert f"{len(rows)} of 60 vectors have king among their 5 likeliest words." in found.err
+        assert "was not measured for this inverter" in found.err
         counted = run_cli(
             "words", uri, "--model", readout_checkpoint, "--find", "king", "--top", 5, "--count", "--json"
         )
-        assert json.loads(counted.out) == {"word": "king", "vectors": len(rows), "of": 60}
+        assert json.loads(counted.out) == {"word": "king", "vectors": len(rows), "of": 60, "missed": None}
         assert {row for row, text in enumerate(TEXTS) if "king" in text.split()} & set(rows)
 
     def test_the_most_common_words_come_first(self, run_cli, vectors, readout_checkpoint, tmp_path):

