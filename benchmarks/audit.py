@@ -15,7 +15,7 @@ from pathlib import Path
 
 from measure import Result, finish, make_parser
 from unembed.audit.calibration import load_stored
-from unembed.audit.estimate import KnownRecoveries
+from unembed.audit.estimate import KnownRecoveries, signs_of
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
 from unembed.audit.language import language_of_inverter
 from unembed.audit.leaks import LeakDetectors
@@ -101,9 +101,9 @@ def audit_kind(kind: str, texts: Sequence[str], inverter: Inverter, encoder: Enc
     sight = Sight(inverter.info.model.canvas_length, language_of_inverter(inverter))
     make = RowMaker(list(range(len(texts))), inverter, sight, False, LeakDetectors())
     stored = load_stored()
-    known = stored.known["blind"].without(kind.partition("-")[0])
+    known = stored.known.without(kind.partition("-")[0])
     measured = make.measured(0, recoveries, OriginalTexts.of(texts, inverter))
-    estimated = make.estimated(0, recoveries, known, stored.clues.read(vectors))
+    estimated = make.estimated(0, recoveries, known, signs_of(recoveries, stored.clues.read(vectors)))
     return Audited(kind, _describe(measured, recoveries, texts, None), _describe(estimated, recoveries, None, known))
 
 

@@ -11,7 +11,6 @@ hyphen come from one source, and are left out together when errors are measured.
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from unembed.audit.findings import OriginalTexts, Sight
 from unembed.audit.known import KnownTexts
 from unembed.audit.language import language_of_inverter
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
-from unembed.audit.result import AttackerName
 from unembed.audit.words import WordReader
 from unembed.encoders import Encoder
 from unembed.inverter import Inverter
@@ -42,8 +40,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the texts")
     parser.add_argument("--other-languages", nargs="*", default=[], help="kinds in another language")
     parser.add_argument("--blind", type=int, default=60, help="texts of each kind that are inverted")
-    parser.add_argument("--guided", type=int, default=3, help="of these, texts that are also searched for")
-    parser.add_argument("--guided-kinds", nargs="*", help="the kinds of these (default: all)")
     parser.add_argument("--embedded", type=int, default=150, help="texts of each kind for the clues and the words")
     parser.add_argument("--work", type=Path, default=Path("work/calibration"), help="finished parts; they are kept")
     parser.add_argument(
@@ -56,14 +52,12 @@ def main() -> None:
     for path in sorted(options.folder.glob("*.txt")):
         texts = list(dict.fromkeys(path.read_text(encoding="utf-8").splitlines()))[RESERVED:]
         if len(texts) >= options.blind:
-            searched = options.guided_kinds is None or path.stem in options.guided_kinds
-            maker.add(path.stem, texts, options.blind, options.guided if searched else 0, options.embedded)
+            maker.add(path.stem, texts, options.blind, options.embedded)
     made = maker.finish()
     options.output.write_text(json.dumps(made.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
-    for attacker, known in made.known.items():
-        print(attacker, len(known), {name: round(each, 3) for name, each in known.widening.items()})
-        for source, error in known.errors["readable"].items():
-            print(f"  {source}: {error:+.3f}")
+    print(len(made.known), {name: round(each, 3) for name, each in made.known.widening.items()})
+    for source, error in made.known.errors["readable"].items():
+        print(f"  {source}: {error:+.3f}")
 
 
 class CalibrationMaker:
@@ -73,9 +67,9 @@ class CalibrationMaker:
         self._inverter, self._encoder, self._work, self._other = inverter, encoder, work, other_languages
         self._sight = Sight(inverter.info.model.canvas_length, language_of_inverter(inverter))
         self._texts: dict[str, KnownTexts] = {}
-        self._recoveries: dict[AttackerName, dict[str, list[Recovery]]] = {"blind": {}, "guided": {}}
+        self._recoveries: dict[str, list[Recovery]] = {}
 
-    def add(self, kind: str, texts: list[str], blind: int, guided: int, embedded: int) -> None:
+    def add(self, kind: str, texts: list[str], blind: int, embedded: int) -> None:
         """Invert texts of a kind."""
         print(f"{kind}: {len(texts)} texts", file=sys.stderr, flush=True)
         texts = texts[: max(blind, embedded)]
@@ -86,29 +80,20 @@ class CalibrationMaker:
         finished = FinishedParts(self._work / kind, {"texts": texts, "inverter": identity_of(self._inverter.info)})
         attacker = Attacker(self._inverter, self._encoder, finished)
         self._texts[kind] = known
-        parts: dict[AttackerName, Iterator[list[Recovery]]] = {
-            "blind": attacker.blind(known.vectors[:blind], "known"),
-            "guided": attacker.guided(known.vectors[:guided], "known", seconds=1e9),
-        }
-        for name, each in parts.items():
-            self._recoveries[name][kind] = [recovery for part in each for recovery in part]
+        parts = attacker.blind(known.vectors[:blind], "known")
+        self._recoveries[kind] = [recovery for part in parts for recovery in part]
 
     def finish(self) -> Calibration:
         """Fit the clues, and put everything together."""
-        known: dict[AttackerName, KnownRecoveries] = {}
-        for name, by_kind in self._recoveries.items():
-            parts = []
-            for kind, recoveries in by_kind.items():
-                # The clues of a source are fitted to the others, as they are for the texts that will be audited.
-                others = [other for other in self._texts if _source(other) != _source(kind)]
-                if recoveries:
-                    parts.append(self._texts[kind].know(recoveries, self._sight, self._clues(others)))
-            if parts:
-                known[name] = _join(parts)
+        parts = []
+        for kind, recoveries in self._recoveries.items():
+            # The clues of a source are fitted to the others, as they are for the texts that will be audited.
+            others = [other for other in self._texts if _source(other) != _source(kind)]
+            parts.append(self._texts[kind].know(recoveries, self._sight, self._clues(others)))
         return Calibration(
             name="the stored calibration",
             clues=self._clues(list(self._texts)),
-            known=known,
+            known=_join(parts),
             inverter=identity_of(self._inverter.info),
             words=self._measure_words(),
         )

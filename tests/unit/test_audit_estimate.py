@@ -109,11 +109,11 @@ class TestStored:
     def test_it_is_read_as_it_was_written(self):
         stored = load_stored()
         again = Calibration.from_json(json.loads(json.dumps(stored.to_json())))
-        assert (again.known["blind"].signs == stored.known["blind"].signs).all()
+        assert (again.known.signs == stored.known.signs).all()
         assert again.clues.weights.shape == (385, 2)
 
     def test_it_has_many_kinds_and_other_languages(self):
-        blind = load_stored().known["blind"]
+        blind = load_stored().known
         assert len(set(blind.sources)) >= 10
         assert 0.1 < blind.values["other_language"].mean() < 0.5
 
@@ -121,7 +121,7 @@ class TestStored:
         stored = load_stored()
         narrow = known()
         own = KnownRecoveries(narrow.kinds, narrow.signs, {"readable": narrow.values["readable"]})
-        other = Calibration("x", stored.clues, {"blind": own}, "x", like_yours=False)
-        assert other.widening("blind")["readable"] == stored.known["blind"].widening["readable"]
-        like = Calibration("x", stored.clues, {"blind": own}, "x")
-        assert like.widening("blind") == own.widening
+        other = Calibration("x", stored.clues, own, "x", like_yours=False)
+        assert other.widening["readable"] == stored.known.widening["readable"]
+        like = Calibration("x", stored.clues, own, "x")
+        assert like.widening == own.widening

@@ -48,8 +48,8 @@ def ids_of(text):
     return [WORDS.index(word) for word in text.split()]
 
 
-def recovery(text, guided):
-    return Recovery(ids_of(text), text, 0.5, 0.5, 0.7, 9, 0.1, ids_of(text)[:2] if guided else None)
+def recovery(text, guided, cosine=0.7):
+    return Recovery(ids_of(text), text, 0.5, 0.5, cosine, 9, 0.1, ids_of(text)[:2] if guided else None)
 
 
 def measured(name, pairs):
@@ -70,7 +70,7 @@ def measured(name, pairs):
     )
 
 
-def estimated(name, pairs, seed):
+def estimated(name, pairs, seed, cosine=0.7):
     random = np.random.default_rng(seed)
     recall = random.uniform(0, 1, 60)
     readable, (long, other) = (recall >= 0.5) * 1.0, (random.uniform(0, 1, (2, 60)) > 0.7) * 1.0
@@ -81,7 +81,9 @@ def estimated(name, pairs, seed):
     known = KnownRecoveries(["a", "b", "c"] * 20, random.normal(size=(60, 4)), values)
     make = RowMaker([f"id-{row}" for row in range(len(pairs))], Inverter, Sight(8, "English"), True, Detectors())
     recovered = [text for _, text in pairs]
-    rows = make.estimated(0, [recovery(text, False) for text in recovered], known, np.zeros((len(pairs), 0)))
+    rows = make.estimated(
+        0, [recovery(text, False, cosine) for text in recovered], known, random.normal(size=(len(pairs), 4))
+    )
     return describe_attack(
         name,
         rows,
@@ -192,7 +194,7 @@ def test_a_measured_report_agrees_with_its_rows(pairs, few, threshold):
 @settings(max_examples=25, deadline=None)
 @given(pairs=pairs, seed=st.integers(0, 99), threshold=thresholds)
 def test_an_estimated_report_agrees_with_its_rows(pairs, seed, threshold):
-    check(audit_of([estimated("blind", pairs, seed)], threshold))
+    check(audit_of([estimated("blind", pairs, seed), estimated("guided", pairs, seed)], threshold))
 
 
 def test_the_rows_are_in_the_json():
@@ -200,6 +202,17 @@ def test_the_rows_are_in_the_json():
     (attack,) = to_json(audit)["attacks"]
     assert [row["values"]["readable"] for row in attack["rows"]] == [1.0, 0.0]
     assert attack["figures"]["readable"]["value"] == 0.5
+
+
+def test_without_texts_a_text_with_the_very_vector_is_recovered_and_no_guided_attacker_is_excluded():
+    pairs = [("", "insulin"), ("", "salary maria")]
+    before = estimated("guided", pairs, 0)
+    assert before.figures["readable"].high == before.figures["not_cleared"].high == 1.0
+    assert estimated("blind", pairs, 0).figures["readable"].high < 1.0
+    found = estimated("guided", pairs, 0, cosine=1.0)
+    assert found.figures["readable"].value == found.figures["exact_match"].value == 1.0
+    assert found.figures["unseen"].value == 0.0
+    assert [row.tokens for row in found.rows] == [1, 2]
 
 
 def test_ten_times_the_budget_adds_what_the_last_tenfold_added():

@@ -68,6 +68,11 @@ def state_assumptions(
         sentences.append(
             f"Guided inversion ended after {guided_done} of {guided_wanted} vectors; it may take {minutes:g} minutes."
         )
+    if calibration is not None and guided_done is not None:
+        sentences.append(
+            "What the guided attacker gets is estimated as what the blind one gets at least, and as the whole text where "
+            "the encoder makes the very vector of the text that was found."
+        )
     if calibration is not None:
         sentences.append(
             "The database holds no texts, so recovery is estimated: from how close the recovered text is to the "

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from unembed.audit.estimate import KnownRecoveries
-from unembed.audit.result import AttackerName
 from unembed.checkpoint import CheckpointInfo
 
 STORED = "calibration.json"
@@ -49,12 +48,12 @@ class Clues:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Known recoveries of each attacker, and the clues that go with them."""
+    """Known recoveries of the blind attacker, and the clues that go with them."""
 
     name: str
     """Where the texts come from."""
     clues: Clues
-    known: Mapping[AttackerName, KnownRecoveries]
+    known: KnownRecoveries
     inverter: str
     """Whose recoveries these are: see :func:`identity_of`."""
     words: Sequence[Mapping[str, Any]] = ()
@@ -62,12 +61,13 @@ class Calibration:
     like_yours: bool = True
     """Whether the texts are like those that are audited: of many kinds, or as their user says."""
 
-    def widening(self, attacker: AttackerName) -> dict[str, float]:
+    @property
+    def widening(self) -> dict[str, float]:
         """By how much the intervals of each value are widened."""
-        own = self.known[attacker].widening
+        own = self.known.widening
         if self.like_yours:
             return own
-        stored = load_stored().known[attacker].widening
+        stored = load_stored().known.widening
         return {name: max(each, stored[name]) for name, each in own.items()}
 
     def to_json(self) -> dict[str, Any]:
@@ -77,12 +77,9 @@ class Calibration:
             "inverter": self.inverter,
             "clues": _rounded(self.clues.weights.T),
             "known": {
-                attacker: {
-                    "kinds": list(known.kinds),
-                    "signs": _rounded(known.signs.T),
-                    "values": {name: _rounded(values) for name, values in known.values.items()},
-                }
-                for attacker, known in self.known.items()
+                "kinds": list(self.known.kinds),
+                "signs": _rounded(self.known.signs.T),
+                "values": {name: _rounded(values) for name, values in self.known.values.items()},
             },
             "words": list(self.words),
         }
@@ -90,18 +87,16 @@ class Calibration:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Calibration":
         """Read what :meth:`to_json` gave."""
+        known = stored["known"]
         return cls(
             name=stored["name"],
             inverter=stored["inverter"],
             clues=Clues(np.array(stored["clues"]).T),
-            known={
-                attacker: KnownRecoveries(
-                    part["kinds"],
-                    np.array(part["signs"]).T,
-                    {name: np.array(values) for name, values in part["values"].items()},
-                )
-                for attacker, part in stored["known"].items()
-            },
+            known=KnownRecoveries(
+                known["kinds"],
+                np.array(known["signs"]).T,
+                {name: np.array(values) for name, values in known["values"].items()},
+            ),
             words=stored["words"],
         )
 

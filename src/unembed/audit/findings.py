@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from unembed.audit.estimate import STEPS, KnownRecoveries, signs_of, step_of
+from unembed.audit.estimate import STEPS, KnownRecoveries, step_of
 from unembed.audit.intervals import widen, wilson
 from unembed.audit.language import languages_of
 from unembed.audit.leaks import Kind, Leak, LeakDetectors, gives_back
 from unembed.audit.patience import extend_budget
-from unembed.audit.recover import Recovery
+from unembed.audit.recover import GUIDED, Recovery
 from unembed.audit.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
 from unembed.connectors.source import Id
 from unembed.evaluation import Bootstrap, Figure
@@ -125,12 +125,20 @@ class RowMaker:
         return rows
 
     def estimated(
-        self, first: int, recoveries: Sequence[Recovery], known: KnownRecoveries, clues: np.ndarray
+        self, first: int, recoveries: Sequence[Recovery], known: KnownRecoveries, signs: np.ndarray
     ) -> list[Row]:
-        """Return the rows of some vectors from the ``first`` on; ``clues`` are what these vectors say."""
-        signs = signs_of(recoveries, clues)
-        values = known.expect(signs) | _cosines(recoveries)
+        """Return the rows of some vectors from the ``first`` on, by the ``signs`` (n, s) of their blind recoveries.
+
+        Where the encoder gives the very vector for the recovered text, the whole text is taken for recovered.
+        """
+        values = known.expect(signs)
         tokens, chances = values.pop("tokens"), known.chances(signs)
+        same = np.array([(recovery.cosine or 0.0) >= GUIDED.guided.target_cosine for recovery in recoveries])
+        for name, expected in values.items():
+            expected[same] = 0.0 if name in ("too_long", "other_language", "unseen") else 1.0
+        chances[same] = np.eye(STEPS)[-1]
+        tokens[same] = [len(recovery.ids) for recovery, found in zip(recoveries, same, strict=True) if found]
+        values |= _cosines(recoveries)
         return [
             self._row(
                 first + number,
@@ -198,13 +206,16 @@ def describe_attack(
             for row in chosen
         ]
 
+    figures = {value: _figure(rows, value, bootstrap, widening) for value in rows[0].values}
+    if name == "guided" and widening is not None:  # the estimate is of what it gets at least
+        figures |= {value: replace(figures[value], high=1.0) for value in ("readable", "not_cleared")}
     by_recovery = sorted(rows, key=lambda row: (-row.values["passage_recall"], -len(recovered[row.row])))
     readable = [row for row in by_recovery if row.values["readable"] == 1.0]
     return Attack(
         name=name,
         n=len(rows),
         known=originals is not None,
-        figures={name: _figure(rows, name, bootstrap, widening) for name in rows[0].values},
+        figures=figures,
         distribution=np.sum([row.chances for row in rows], axis=0).tolist(),
         by_length=_by_length(rows, bootstrap, widening),
         leaks=_count_leaks(rows, kinds),

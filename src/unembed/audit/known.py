@@ -1,6 +1,6 @@
 """Inverts known texts, to see how the signs of a recovery relate to how much came back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +9,10 @@ from unembed.audit.calibration import Calibration, Clues, identity_of
 from unembed.audit.estimate import KnownRecoveries, signs_of
 from unembed.audit.findings import OriginalTexts, Sight, measure
 from unembed.audit.recover import Attacker, Recovery
-from unembed.audit.result import AttackerName
 from unembed.errors import CorpusError, UnembedError
 
 _MINIMUM = 20
 _BLOCKS = 5
-_GUIDED = 20
-_GUIDED_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,13 @@ class KnownTexts:
         originals = OriginalTexts.of(different, attacker.inverter)
         return cls(name, kinds, attacker.encoder.encode(different), originals, like_yours)
 
-    def recover(self, attacker: Attacker, sight: Sight, *, guided: bool) -> Calibration:
-        """Invert the texts, some of them with the encoder's help if ``guided``."""
+    def recover(self, attacker: Attacker, sight: Sight) -> Calibration:
+        """Invert the texts."""
         clues = Clues.none(self.vectors.shape[1])
-        parts: dict[AttackerName, Iterator[list[Recovery]]] = {"blind": attacker.blind(self.vectors, "calibration")}
-        if guided:
-            parts["guided"] = attacker.guided(self.vectors[:_GUIDED], "calibration", _GUIDED_SECONDS)
-        known = {}
-        for name, each in parts.items():
-            recoveries = [recovery for part in each for recovery in part]
-            if not recoveries:
-                raise UnembedError("The audit was interrupted while it was calibrated.", "Run the same command again.")
-            known[name] = self.know(recoveries, sight, clues)
+        recoveries = [recovery for part in attacker.blind(self.vectors, "calibration") for recovery in part]
+        if not recoveries:
+            raise UnembedError("The audit was interrupted while it was calibrated.", "Run the same command again.")
+        known = self.know(recoveries, sight, clues)
         return Calibration(self.name, clues, known, identity_of(attacker.inverter.info), like_yours=self.like_yours)
 
     def know(self, recoveries: Sequence[Recovery], sight: Sight, clues: Clues) -> KnownRecoveries:

@@ -11,6 +11,7 @@ from unembed._version import __version__
 from unembed.audit.assumptions import doubt_the_encoder, state_assumptions
 from unembed.audit.calibration import Calibration, stored_for
 from unembed.audit.encoder import check_texts, identify
+from unembed.audit.estimate import signs_of
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
 from unembed.audit.known import KnownTexts
 from unembed.audit.language import language_of_inverter
@@ -180,17 +181,15 @@ class _Runs:
             )
         else:
             known = KnownTexts.embed(name, texts, self._attacker, like_yours=True)
-        self._calibration = known.recover(self._attacker, self.sight, guided=self._settings.guided > 0)
+        self._calibration = known.recover(self._attacker, self.sight)
 
     def attack(self, name: AttackerName) -> Attack | None:
         """Invert the sample, or as much of it as there is time for, and measure or estimate the result."""
         settings, vectors = self._settings, self._sample.vectors
-        if self._calibration is not None and name not in self._calibration.known:
-            return None
         if name == "blind":
             parts = self._attacker.blind(vectors, "sample")
         else:
-            vectors = vectors[: settings.guided]
+            vectors = vectors[: min(settings.guided, len(self._recoveries["blind"]))]
             parts = self._attacker.guided(vectors, "sample", 60.0 * settings.minutes)
         recoveries = self._recoveries[name] = []
         rows: list[Row] = []
@@ -204,7 +203,7 @@ class _Runs:
             name,
             rows,
             self._bootstrap,
-            widening=None if self._calibration is None else self._calibration.widening(name),
+            widening=None if self._calibration is None else self._calibration.widening,
             recovered=[recovery.text for recovery in recoveries],
             originals=self._sample.texts,
             show_text=settings.show_text,
@@ -216,18 +215,19 @@ class _Runs:
             return self._make.measured(first, part, self._originals.part(first, len(part)))
         assert self._calibration is not None
         clues = self._calibration.clues.read(self._sample.vectors[first : first + len(part)])
-        return self._make.estimated(first, part, self._calibration.known[name], clues)
+        blind = part if name == "blind" else self._recoveries["blind"][first : first + len(part)]
+        return self._make.estimated(first, part, self._calibration.known, signs_of(blind, clues))
 
     def calibration_facts(self) -> CalibrationFacts | None:
         """Say what the estimates rest on."""
         if self._calibration is None:
             return None
-        known = self._calibration.known["blind"]
+        known = self._calibration.known
         return CalibrationFacts(
             self._calibration.name,
             list(dict.fromkeys(known.kinds)),
             len(known),
-            self._calibration.widening("blind")["readable"],
+            self._calibration.widening["readable"],
         )
 
     def assumptions(self, certain: bool) -> list[str]:
@@ -246,7 +246,7 @@ class _Runs:
         )
         sentences.append(self._settings.detectors.note)
         if self._calibration is not None and not certain:
-            cosines = self._calibration.known["blind"].signs[:, 0]
+            cosines = self._calibration.known.signs[:, 0]
             sentences += doubt_the_encoder(self._recoveries["blind"], cosines)
         return sentences
 

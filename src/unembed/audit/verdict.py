@@ -67,7 +67,7 @@ def headline(audit: Audit) -> str:
 def explain(audit: Audit) -> list[str]:
     """Return the figures behind the verdict as sentences, the same on the page and in the terminal."""
     verdict, attack = audit.verdict, audit.deciding
-    how = "Measured" if attack.known else "Estimated"
+    how = "Measured" if attack.known else "Estimated" if attack.name == "blind" else "Estimated, at least"
     readable = verdict.readable
     sentences = [
         f"{how}: {percent(readable.value)} of the texts can be read back in substance (95% interval "
