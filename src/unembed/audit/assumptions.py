@@ -70,8 +70,8 @@ def state_assumptions(
         )
     if calibration is not None and guided_done is not None:
         sentences.append(
-            "What the guided attacker gets is estimated as what the blind one gets at least, and as the whole text where "
-            "the encoder makes the very vector of the text that was found."
+            "The guided attacker is expected to get at least what the blind one gets, and the whole text where the "
+            "encoder makes the very vector of the text that was found."
         )
     if calibration is not None:
         sentences.append(

@@ -209,7 +209,9 @@ def describe_attack(
     figures = {value: _figure(rows, value, bootstrap, widening) for value in rows[0].values}
     if name == "guided" and widening is not None:  # the estimate is of what it gets at least
         figures |= {value: replace(figures[value], high=1.0) for value in ("readable", "not_cleared")}
-    by_recovery = sorted(rows, key=lambda row: (-row.values["passage_recall"], -len(recovered[row.row])))
+    by_recovery = sorted(
+        rows, key=lambda row: (-row.values["passage_recall"], -row.values["content_precision"], -row.tokens)
+    )
     readable = [row for row in by_recovery if row.values["readable"] == 1.0]
     return Attack(
         name=name,
@@ -226,6 +228,11 @@ def describe_attack(
         encoder_calls=float(np.mean([row.encoder_calls for row in rows])),
         rows=rows,
     )
+
+
+def _how_much(row: Row) -> tuple[float, ...]:
+    """Return what rows are ranked by: how much came back, how much of that is true, and how long the text is."""
+    return row.values["passage_recall"], row.values["content_precision"], row.tokens
 
 
 def _figure(rows: Sequence[Row], name: str, bootstrap: Bootstrap, widening: Mapping[str, float] | None) -> Figure:

@@ -83,7 +83,7 @@ def explain(audit: Audit) -> list[str]:
         seem = "" if attack.known else ", by the look of their vectors"
         sentences.append(
             f"Of the texts, {' and '.join(reasons)}{seem}. Of these the method sees a part at most: what it reads "
-            "back counts, but an all-clear is not possible."
+            "back counts, but they are never cleared."
         )
     if verdict.outcome == "undecided":
         sentences.append(_remedy(audit))
