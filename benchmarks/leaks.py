@@ -13,7 +13,7 @@ from unembed.audit.leaks.scoring import LabelledLine, Score, leak_matches, score
 
 LINES = Path(__file__).parents[1] / "tests" / "data" / "leaks.txt"
 TUNED_ON = 2
-"""The rules were written while looking at every second line; the others were only measured."""
+"""The rules were written with every second line in view. The others were only measured."""
 
 
 def load_labelled(path: Path = LINES) -> list[LabelledLine]:

@@ -138,7 +138,10 @@ class TestEncoder:
 
     def test_vectors_that_do_not_look_like_it_are_refused(self):
         with pytest.raises(EncoderError, match="does not name its encoder. The vectors do not look like"):
-            identify(INFO, StorageInfo("x"), sample(VECTORS * 3))
+            identify(INFO, StorageInfo("x"), sample(VECTORS * np.linspace(1, 3, len(VECTORS))[:, None]))
+
+    def test_vectors_that_were_multiplied_for_storage_are_its_own(self):
+        assert "multiplied by about 3." in identify(INFO, StorageInfo("x"), sample(VECTORS * 3)).because
 
     def test_a_fingerprint_tells_encoders_of_one_dimension_apart(self):
         own = INFO.model_copy(update={"fingerprint": Fingerprint.of([np.abs(VECTORS)])})

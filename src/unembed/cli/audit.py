@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unembed.cli.invert import EngineName
-from unembed.cli.sources import SourceColumn, SourceUri
+from unembed.cli.sources import SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -67,6 +67,8 @@ def audit(
         bool, typer.Option(help="Go on with a stopped audit of the same vectors, or start it again.")
     ] = True,
     column: SourceColumn = None,
+    id_column: SourceIdColumn = None,
+    text_column: SourceTextColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,
@@ -107,7 +109,7 @@ def audit(
         raise from_os_error(error, f"making the folder {output}") from error
     known = None if calibrate is None else list(read_texts(calibrate))
     detectors = LeakDetectors([*map(read_pattern, detect or []), *map(read_terms, terms or [])])
-    source = open_vectors(uri, column=column, batch_rows=_BATCH)
+    source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
 
     from unembed.audit import AuditSettings
     from unembed.audit import audit as examine

