@@ -20,6 +20,8 @@ STEPS = 10
 _NEIGHBOURS = 20
 # Of few known texts, no more than this share are neighbours.
 _SHARE = 0.2
+# A source may be stranger than all others. With this margin, intervals that are made without a source hold for it.
+_MARGIN = 1.25
 _BLOCK = 256
 
 
@@ -77,8 +79,8 @@ class KnownRecoveries:
 
     @property
     def widening(self) -> dict[str, float]:
-        """By how much intervals must be widened, so that those of all sources hold when they are left out."""
-        return {name: max(map(abs, errors.values()), default=0.0) for name, errors in self.errors.items()}
+        """By how much intervals are widened: so that they hold for every source that is left out, with a margin."""
+        return {name: _MARGIN * max(map(abs, errors.values()), default=0.0) for name, errors in self.errors.items()}
 
     def _nearest(self, signs: np.ndarray) -> np.ndarray:
         """Return the indices (n, k) of the known recoveries with the nearest signs."""
