@@ -51,7 +51,7 @@ def test_ctrl_c_ends_with_what_was_counted(run_cli, vectors, readout_checkpoint,
 
     def press(self, rows):
         signal.raise_signal(signal.SIGINT)
-        return read(rows)
+        return read(self, rows)
 
     monkeypatch.setattr(WordReader, "read", press)
     monkeypatch.setattr(sys.modules["unembed.cli.words"], "_BATCH", 10)

@@ -261,13 +261,13 @@ def _decoding_options(
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
     if wanted["strategy"] in SEARCHES:
         search["candidates"] = candidates
+        wanted[wanted["strategy"]] = {name: value for name, value in search.items() if value is not None}
     elif unused := [name for name, value in search.items() if value is not None]:
         raise ConfigError(
             f"--{unused[0]} is for searches.", "Add --guided or --strategy surrogate, or use --steps instead."
         )
     else:
         wanted["candidates"] = candidates
-    wanted["guided"] = {name: value for name, value in search.items() if value is not None}
     given = {name: value for name, value in wanted.items() if value is not None}
     return parse(DecodingConfig, given, "The decoding configuration")
 
@@ -428,7 +428,7 @@ def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Con
             single.ids[0] if single.ids else None,
             single.stored[0] if single.stored else None,
         )
-        with Animation(console, job.painter, heading, job.options.guided.call_limit) as animation:
+        with Animation(console, job.painter, heading, job.options.search.call_limit) as animation:
             for result in job.run([single], animation.show):
                 text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
