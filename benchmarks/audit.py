@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from leaks import load_labelled
 from measure import Result, finish, make_parser
 from unembed.audit.calibration import load_stored
 from unembed.audit.estimate import KnownRecoveries, signs_of
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
 from unembed.audit.language import language_of_inverter
-from unembed.audit.leaks import LeakDetectors
+from unembed.audit.leaks import KINDS as LEAK_KINDS
+from unembed.audit.leaks import LeakDetectors, find_leaks
+from unembed.audit.leaks.scoring import score
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
 from unembed.audit.result import Attack, Row, Verdict
 from unembed.audit.verdict import judge
@@ -87,6 +90,7 @@ def main() -> None:
             notes=[
                 *(_coverage(audited, name) for name in SHOWN),
                 f"Verdicts that contradict each other: {sum(each.contradiction for each in audited)} of {len(audited)}",
+                _leaks(),
             ],
         ),
         options,
@@ -149,6 +153,12 @@ def _show(figure: Figure) -> str:
 def _coverage(audited: Sequence[Audited], name: str) -> str:
     covered = sum(each.covered(name) for each in audited)
     return f"The estimate's interval of {name} holds for {covered} of {len(audited)} kinds, each left out."
+
+
+def _leaks() -> str:
+    scores = score(load_labelled(), find_leaks, LEAK_KINDS)
+    shown = ", ".join(f"{kind} {each.precision:.2f} / {each.recall:.2f}" for kind, each in scores.items())
+    return f"Precision / recall of the kinds of information, on the labelled lines of benchmarks/leaks.py: {shown}."
 
 
 def _texts(folder: Path | None, kind: str) -> list[str]:

@@ -212,6 +212,7 @@ def test_without_texts_a_text_with_the_very_vector_is_recovered_and_no_guided_at
     found = estimated("guided", pairs, 0, cosine=1.0)
     assert found.figures["readable"].value == found.figures["exact_match"].value == 1.0
     assert found.figures["unseen"].value == 0.0
+    assert found.distribution[-1] == 2.0
     assert [row.tokens for row in found.rows] == [1, 2]
 
 

@@ -263,7 +263,10 @@ def test_bad_rows_are_skipped_and_reported(run_cli, vectors, tiny_checkpoint, tm
     ("change", "problem"),
     [
         (lambda vectors: vectors[:, :8], "The vectors have 8 numbers; those of fake"),
-        (lambda vectors: vectors * np.linspace(1, 9, 60)[:, None], "does not name its encoder. The vectors do not look like"),
+        (
+            lambda vectors: vectors * np.linspace(1, 9, 60)[:, None],
+            "does not name its encoder. The vectors do not look like",
+        ),
         (lambda vectors: vectors[:0], "holds no vectors"),
     ],
 )
