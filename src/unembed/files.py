@@ -14,17 +14,18 @@ from unembed.errors import from_os_error
 
 
 @contextmanager
-def atomic_path(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path next to ``target``; move it there when the block ends well, remove it otherwise.
 
-    The file's bytes are forced to disk before the move, so that a power cut cannot leave an empty file under the name.
+    A ``private`` file can be read and written by its owner only, from its first byte on. The file's bytes are forced to
+    disk before the move, so that a power cut cannot leave an empty file under the name.
     """
     try:
         path = target.resolve()  # a link stays a link
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _temporary_beside(path)
         try:
-            temporary.touch(exist_ok=False)
+            temporary.touch(mode=0o600 if private else 0o666, exist_ok=False)
             yield temporary
             _force_to_disk(temporary)
             temporary.replace(path)
@@ -40,15 +41,15 @@ def write_bytes(target: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def write_text(target: Path, text: str) -> None:
+def write_text(target: Path, text: str, *, private: bool = False) -> None:
     """Write a text file atomically."""
-    with atomic_path(target) as temporary:
+    with atomic_path(target, private=private) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(target: Path, value: Any) -> None:
+def write_json(target: Path, value: Any, *, private: bool = False) -> None:
     """Write a JSON file atomically, indented and with a final newline."""
-    write_text(target, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(target, json.dumps(value, indent=2, ensure_ascii=False) + "\n", private=private)
 
 
 def checksum(path: Path) -> str:

@@ -79,7 +79,7 @@ def check(run_cli, uri, inverter_folder, output, *, texts):
     known.write_text("\n".join(load_lines("calibration")[:24]) + "\n")
     options = ("--size", 16, "--guided", 0, "--bootstrap", 50, "--calibrate", known)
     ended = run_cli("audit", uri, "--model", inverter_folder, "--output", output, *options)
-    assert ended.code in (0, 3), ended.err
+    assert ended.code in (0, 3, 4), ended.err
     report = json.loads((output / "report.json").read_text())
     assert report["source"]["vectors"] == 500
     assert report["source"]["texts"] == texts

@@ -21,6 +21,16 @@ def test_a_smoke_run_writes_its_page(tmp_path, names):
     assert all(result["figures"] for result in results.values())
 
 
+def test_the_audit_benchmark_compares_measured_with_estimated_figures(tmp_path):
+    script = RUN.with_name("audit.py")
+    command = [sys.executable, str(script), "--quick", "--work", str(tmp_path), "--json", str(tmp_path / "result.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert [row[2] for row in result["rows"]] == ["readable", "passage_recall", "token_f1", "unseen"]
+    assert "Verdicts that contradict each other: 0 of 1" in done.stdout
+
+
 def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_texts(tmp_path, minilm):
     from unembed.canvas import CanvasVocabulary, tokenizer_hash
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint

@@ -1,4 +1,4 @@
-"""The parts of an audit: the sample, the encoder, the estimate, what is kept on the way."""
+"""The parts of an audit: the sample, the encoder, what is kept on the way."""
 
 import json
 import tracemalloc
@@ -9,19 +9,16 @@ import numpy as np
 import pytest
 
 from unembed.audit.encoder import check_texts, identify
-from unembed.audit.estimate import estimate
 from unembed.audit.findings import mask
 from unembed.audit.recover import BLIND, Attacker, FinishedParts, Recovery
-from unembed.audit.result import Attack
-from unembed.audit.run import ENOUGH_GUIDED, AuditSettings, audit, judge
+from unembed.audit.run import AuditSettings, audit
 from unembed.audit.sample import Sample, draw
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.encoders import EncoderDescription
-from unembed.errors import EncoderError, VectorError
-from unembed.evaluation import Figure
-from unembed.measures import MEASURES, token_f1
+from unembed.errors import EncoderError, UnembedError, VectorError
+from unembed.measures import token_f1
 from unembed.store.fingerprint import Fingerprint
 
 RANDOM = np.random.default_rng(0)
@@ -166,38 +163,12 @@ class TestMask:
         assert mask("Maria: 12 €, ü!") == "•••••: •• €, •!"
 
 
-def recovery(cosine, agreement=0.5):
-    return Recovery([1], "x", confidence=0.5, agreement=agreement, cosine=cosine, encoder_calls=0, seconds=0.0)
+def recovery(cosine):
+    return Recovery([1], "x", confidence=0.5, agreement=0.5, cosine=cosine, encoder_calls=0, seconds=0.0)
 
 
-class TestEstimate:
-    def test_a_measure_that_follows_the_signs_is_read_off_them(self):
-        cosines = RANDOM.uniform(0.2, 0.9, size=200)
-        known = [recovery(value) for value in cosines]
-        truth = {"token_f1": np.clip(cosines - 0.1 + RANDOM.normal(0, 0.02, 200), 0, 1)}
-        ours = [recovery(value) for value in (0.3, 0.5, 0.7)]
-        found = estimate(ours, known, truth, resamples=200)
-        assert np.abs(found.per_text["token_f1"] - [0.2, 0.4, 0.6]).max() < 0.03
-        figure = found.figures["token_f1"]
-        assert figure.low < 0.4 < figure.high
-        assert figure.n == 3
-        assert 0.005 < found.errors["token_f1"] < 0.04
-
-    def test_its_error_is_that_on_texts_that_it_was_not_fitted_to(self):
-        """Four signs fitted to ten texts of pure noise: close on these, far off on others."""
-        random = np.random.default_rng(3)
-        known = [recovery(*random.uniform(0, 1, 2)) for _ in range(10)]
-        truth = {"token_f1": random.uniform(0, 1, 10)}
-        fitted = estimate(known, known, truth, resamples=2)
-        in_sample = np.abs(fitted.per_text["token_f1"] - truth["token_f1"]).mean()
-        assert fitted.errors["token_f1"] > 1.1 * in_sample
-
-    def test_signs_that_say_nothing_give_the_mean_and_an_honest_error(self):
-        known = [recovery(0.5) for _ in range(100)]
-        truth = {"token_f1": np.tile([0.2, 0.8], 50)}
-        found = estimate([recovery(0.5)], known, truth, resamples=50)
-        assert found.per_text["token_f1"] == pytest.approx([0.5], abs=0.02)
-        assert found.errors["token_f1"] == pytest.approx(0.3, abs=0.02)
+def flat(parts):
+    return [recovery for part in parts for recovery in part]
 
 
 def hypotheses_of(inverter, vector):
@@ -222,14 +193,16 @@ class TestAttacker:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1}), stop_after_two).blind(
-                VECTORS[:8], "sample"
+            flat(
+                Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1}), stop_after_two).blind(
+                    VECTORS[:8], "sample"
+                )
             )
-        whole = Attacker(inverter, None, FinishedParts(tmp_path / "other", {})).blind(VECTORS[:8], "sample")
+        whole = flat(Attacker(inverter, None, FinishedParts(tmp_path / "other", {})).blind(VECTORS[:8], "sample"))
         kept = json.loads((tmp_path / "n" / "sample-blind-00000.json").read_text())
         kept[0]["text"] = "from the folder"
         (tmp_path / "n" / "sample-blind-00000.json").write_text(json.dumps(kept))
-        resumed = Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1})).blind(VECTORS[:8], "sample")
+        resumed = flat(Attacker(inverter, None, FinishedParts(tmp_path / "n", {"a": 1})).blind(VECTORS[:8], "sample"))
         assert resumed[0].text == "from the folder"
         assert [recovery.ids for recovery in resumed] == [recovery.ids for recovery in whole]
 
@@ -238,8 +211,22 @@ class TestAttacker:
         assert FinishedParts(tmp_path / "n", {"a": 1}).read("part.json") == [recovery(0.5)]
         assert FinishedParts(tmp_path / "n", {"a": 2}).read("part.json") is None
 
+    def test_parts_are_thrown_away_when_the_audit_shall_start_again(self, tmp_path):
+        FinishedParts(tmp_path / "n", {"a": 1}).write("part.json", [recovery(0.5)])
+        assert FinishedParts(tmp_path / "n", {"a": 1}, resume=False).read("part.json") is None
+
+    def test_an_interrupted_attack_keeps_the_parts_that_are_done(self, make_inverter, tmp_path, monkeypatch):
+        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 2, "guided": 1})
+        finished = FinishedParts(tmp_path / "n", {})
+        done = []
+        attacker = Attacker(make_inverter(), None, finished, interrupted=lambda: len(done) == 2)
+        for part in attacker.blind(VECTORS[:8], "sample"):
+            done.append(part)
+        assert [len(part) for part in done] == [2, 2]
+        assert finished.read("sample-blind-00001.json") == done[1]
+
     def test_agreement_is_that_of_the_hypotheses(self, make_inverter, tmp_path):
-        found = Attacker(make_inverter(), None, FinishedParts(tmp_path / "n", {})).blind(VECTORS[:5], "sample")
+        found = flat(Attacker(make_inverter(), None, FinishedParts(tmp_path / "n", {})).blind(VECTORS[:5], "sample"))
         assert all(recovery.cosine is None for recovery in found)
         for row, recovery in enumerate(found):
             hypotheses = hypotheses_of(make_inverter(), VECTORS[row : row + 1])
@@ -257,7 +244,8 @@ class TestAttacker:
 
         inverter.decode = watch
         attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
-        blind, guided = attacker.blind(VECTORS[:2], "sample"), attacker.guided(VECTORS[:1], "sample", seconds=0.0)
+        blind = flat(attacker.blind(VECTORS[:2], "sample"))
+        guided = flat(attacker.guided(VECTORS[:1], "sample", seconds=0.0))
         assert given == [(False, None), (True, fake_encoder)]
         assert [recovery.encoder_calls for recovery in blind] == [0, 0]
         assert guided[0].encoder_calls > 0
@@ -269,32 +257,28 @@ class TestAttacker:
         inverter = make_inverter()
         inverter.tokenizer = fake_encoder.tokenizer
         attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
-        assert len(attacker.guided(VECTORS[:6], "sample", seconds=0.0)) == 2
+        assert len(flat(attacker.guided(VECTORS[:6], "sample", seconds=0.0))) == 2
 
+    def test_a_guided_recovery_keeps_its_text_of_a_tenth_of_the_budget(
+        self, make_inverter, fake_encoder, tmp_path, monkeypatch
+    ):
+        inverter = make_inverter()
+        inverter.tokenizer = fake_encoder.tokenizer
+        decode, calls = inverter.decode, {}
 
-def attack(name, readable, n):
-    figure = Figure(readable, readable, readable, n)
-    return Attack(name, n, True, {"readable": figure}, [], [], [], [], 0.0, 0.0)
+        def watch(*arguments, **options):
+            for step in decode(*arguments, **options):
+                for text in step.complete(inverter.info.vocabulary):
+                    calls.setdefault(text.encoder_calls, text.ids)
+                yield step
 
-
-class TestVerdict:
-    def test_it_goes_by_the_attacker_that_reads_more(self):
-        blind, guided = attack("blind", 0.05, 300), attack("guided", 0.6, ENOUGH_GUIDED)
-        verdict = judge([blind, guided], 0.1)
-        assert (verdict.attacker, verdict.exposed, verdict.readable.value) == ("guided", True, 0.6)
-        assert judge([attack("blind", 0.7, 300), guided], 0.1).attacker == "blind"
-
-    def test_too_few_guided_vectors_do_not_decide_it(self):
-        blind, guided = attack("blind", 0.05, 300), attack("guided", 0.6, ENOUGH_GUIDED - 1)
-        verdict = judge([blind, guided], 0.1)
-        assert (verdict.attacker, verdict.exposed) == ("blind", False)
-
-    def test_few_blind_vectors_do(self):
-        assert judge([attack("blind", 1.0, 1)], 0.1).exposed
-
-    def test_the_threshold_itself_is_allowed(self):
-        assert not judge([attack("blind", 0.1, 300)], 0.1).exposed
-        assert judge([attack("blind", 0.11, 300)], 0.1).exposed
+        inverter.decode = watch
+        monkeypatch.setattr("unembed.audit.recover.EARLY", 40)
+        attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
+        (guided,) = flat(attacker.guided(VECTORS[:1], "sample", seconds=1.0))
+        last = max(count for count in calls if count <= 40)
+        assert guided.early_ids == calls[last]
+        assert guided.encoder_calls > 40
 
 
 class TestAudit:
@@ -304,7 +288,7 @@ class TestAudit:
     def run(self, tiny_checkpoint, fake_encoder, tmp_path):
         from unembed.inverter import Inverter
 
-        def run(ids=None, **settings):
+        def run(ids=None, on_rows=lambda *news: None, interrupted=lambda: False, **settings):
             vectors = fake_encoder.encode(self.TEXTS)
             batch = VectorBatch(ids or [f"id-{row}" for row in range(len(vectors))], vectors, list(self.TEXTS))
             return audit(
@@ -313,32 +297,49 @@ class TestAudit:
                 AuditSettings(resamples=20, **settings),
                 encoder=fake_encoder,
                 unfinished=tmp_path / "unfinished",
+                on_rows=on_rows,
+                interrupted=interrupted,
             )
 
         return run
 
     def test_the_guided_attacker_decides_when_it_reads_more(self, run, fake_encoder, monkeypatch):
         def read_all(attacker, vectors, what, seconds):
-            recoveries = attacker.blind(vectors, "other")
+            (recoveries,) = attacker.blind(vectors, "other")
             near = (vectors @ fake_encoder.encode(self.TEXTS).T).argmax(1)
-            encodings = [fake_encoder.tokenizer.encode(self.TEXTS[row], add_special_tokens=False) for row in near]
-            return [replace(recovery, ids=code.ids) for recovery, code in zip(recoveries, encodings, strict=True)]
+            yield [
+                replace(recovery, text=self.TEXTS[row]) for recovery, row in zip(recoveries, near.tolist(), strict=True)
+            ]
 
-        monkeypatch.setattr("unembed.audit.run.ENOUGH_GUIDED", 8)
         monkeypatch.setattr(Attacker, "guided", read_all)
         result = run(guided=8)
         assert {attack.name: attack.figures["readable"].value for attack in result.attacks} == {"blind": 0, "guided": 1}
-        assert (result.verdict.attacker, result.verdict.readable.value, result.verdict.exposed) == ("guided", 1, True)
-        assert not any("rests on the blind attacker" in sentence for sentence in result.assumptions)
+        verdict = result.verdict
+        assert (verdict.attacker, verdict.readable.value, verdict.outcome) == ("guided", 1, "above")
 
     def test_ids_are_masked_with_the_texts(self, run):
         ids = [f"maria.keller{row}@example.com" for row in range(len(self.TEXTS))]
         (blind,) = run(ids=ids, guided=0).attacks
-        assert {example.id for example in blind.examples} == {"•••••.•••••••@•••••••.•••"}
-        assert sorted(example.row for example in blind.examples) == list(range(8))
+        assert {row.id for row in blind.rows} == {"•••••.•••••••@•••••••.•••"}
         (blind,) = run(ids=ids, guided=0, show_text=True).attacks
-        assert {example.id for example in blind.examples} == set(ids)
+        assert {row.id for row in blind.rows} == set(ids)
 
-    def test_every_measure_of_the_evaluation_is_there(self, run):
-        (blind,) = run(guided=0).attacks
-        assert blind.figures.keys() == {"readable", *(measure.name for measure in MEASURES)}
+    def test_rows_come_as_they_are_known(self, run, monkeypatch):
+        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 3, "guided": 1})
+        seen = []
+        run(guided=0, on_rows=lambda attacker, rows, total: seen.append((attacker, len(rows), total)))
+        assert seen == [("blind", 3, 8), ("blind", 6, 8), ("blind", 8, 8)]
+
+    def test_an_interrupted_audit_reports_what_is_done_and_goes_on_later(self, run, monkeypatch, tmp_path):
+        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 3, "guided": 1})
+        seen = []
+        result = run(guided=4, on_rows=lambda *news: seen.append(news), interrupted=lambda: len(seen) == 2)
+        assert (result.sample, result.wanted, result.attacks[0].n, len(result.attacks)) == (6, 8, 6, 1)
+        assert any("interrupted after 6 of 8" in sentence for sentence in result.assumptions)
+        assert (tmp_path / "unfinished").is_dir()
+        assert run(guided=0).attacks[0].rows[:6] == result.attacks[0].rows
+        assert not (tmp_path / "unfinished").exists()
+
+    def test_nothing_is_reported_of_an_audit_that_was_interrupted_at_once(self, run):
+        with pytest.raises(UnembedError, match="interrupted before"):
+            run(interrupted=lambda: True)

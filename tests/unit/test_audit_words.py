@@ -1,11 +1,16 @@
 """The words that vectors give away: exact over the vocabulary looked at, content words first, searchable."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from unembed.audit import WordReader
+from unembed.audit.calibration import Clues, load_stored
+from unembed.audit.finding import RANKS, Trust, trust_for
 from unembed.errors import ConfigError
+from unembed.measures import stem
 from unembed.store import embed_texts
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
@@ -70,10 +75,46 @@ def test_pieces_of_words_numbers_and_function_words_are_not_named(inverter):
 def test_a_word_to_find_is_looked_for_however_rare_it_is(inverter):
     names = WordReader(inverter, vocabulary=10_000).words
     reader = WordReader(inverter, vocabulary=1, top=1, find=[names[-1]])
-    assert reader.words[reader.wanted[names[-1]]] == names[-1]
+    (index,) = reader.wanted[names[-1]]
+    assert reader.words[index] == names[-1]
     found = reader.read(VECTORS)
     assert found.counts().sum() == len(VECTORS)
-    assert found.holding(reader.wanted.values()).sum() == found.counts()[reader.wanted[names[-1]]]
+    assert found.holding([index]).sum() == found.counts()[index]
+
+
+def test_a_word_to_find_is_looked_for_in_all_its_forms(inverter):
+    names = WordReader(inverter, vocabulary=10_000).words
+    reader = WordReader(inverter, vocabulary=1, find=["sleeping"])
+    forms = {reader.words[index] for index in reader.wanted["sleeping"]}
+    assert forms == {"sleeping", *(name for name in names if stem(name) == "sleep")}
+    assert "sleeps" in forms
+
+
+class TestTrust:
+    TRUST = Trust(32, 500, [index / len(RANKS) for index in range(len(RANKS))], [0.5] * len(RANKS))
+
+    def test_between_two_ranks_the_share_of_missed_texts_lies_between_theirs(self):
+        at = {top: self.TRUST.missed(top) for top in (12, 15, 20)}
+        assert at[20] < at[15] < at[12]
+        assert at[12] == 1 - RANKS.index(12) / len(RANKS)
+
+    def test_it_says_what_no_hit_means(self):
+        said = self.TRUST.explain(12)
+        assert "500 known texts of 17 to 32 tokens" in said
+        assert "among its 12 likeliest words in 62% of cases" in said
+        assert "no hit is no all-clear" in said
+
+    def test_it_is_that_of_texts_as_long_as_those_of_the_vectors(self):
+        stored = load_stored()
+        weights = np.zeros_like(stored.clues.weights)
+        for tokens, limit in ((5, 8), (30, 32), (1000, 512)):
+            weights[-1, 0] = np.log(tokens)
+            assert trust_for(replace(stored, clues=Clues(weights)), np.ones((3, 384))).tokens == limit
+
+    def test_more_words_miss_less_and_longer_texts_are_missed_more(self):
+        short, *_, long = (Trust(**row) for row in load_stored().words)
+        assert short.missed(100) < short.missed(12) < short.missed(1)
+        assert short.missed(12) < long.missed(12)
 
 
 def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
@@ -86,9 +127,9 @@ def test_a_word_of_several_pieces_stands_out_as_they_do_on_average(inverter):
     tokens = [inverter.tokenizer.token_to_id(word) for word in reader.words[:-1]]
     others = (logits - readout.base / 2)[:, tokens]
     expected = ((standing_out * rarity).sum(1)[:, None] > others).all(1)
-    assert (reader.read(VECTORS).indices[:, 0] == reader.wanted["catdog"]).tolist() == expected.tolist()
+    assert (reader.read(VECTORS).indices[:, 0] == reader.wanted["catdog"][0]).tolist() == expected.tolist()
     rank = (others > (standing_out * rarity).sum(1)[:, None]).sum(1)
-    assert reader.read(VECTORS).holding(reader.wanted.values()).tolist() == (rank < 12).tolist()
+    assert reader.read(VECTORS).holding(reader.wanted["catdog"]).tolist() == (rank < 12).tolist()
 
 
 def test_a_word_that_the_tokenizer_does_not_know_cannot_be_found(inverter):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from unembed.measures import (
     BY_NAME,
+    CONTENT_MEASURES,
     MEASURES,
-    READABLE,
     Forms,
     compare,
     compare_one,
@@ -49,10 +49,6 @@ class TestTokens:
 
     def test_a_longer_text_is_no_exact_match(self):
         assert exact_match([1, 2, 3], [1, 2]) == 0.0
-
-    def test_a_text_is_readable_from_half_of_its_words_on(self):
-        assert READABLE.of_pair([1, 9], [1, 2]) == 1.0
-        assert READABLE.of_pair([1, 8, 9], [1, 2, 3]) == 0.0
 
 
 class TestBleu:
@@ -143,7 +139,7 @@ class TestCosine:
 
 class TestTable:
     def test_names_are_those_of_the_entries(self):
-        assert len(BY_NAME) == len(MEASURES) + 2
+        assert len(BY_NAME) == len(MEASURES) + len(CONTENT_MEASURES) + 2
         assert all(BY_NAME[measure.name] is measure for measure in MEASURES)
 
     def test_only_forms_that_are_known_on_both_sides_are_compared(self):

@@ -1,93 +1,105 @@
-"""How much was recovered where the texts are not known: estimated from signs that go with recovery on known texts.
+"""How much was recovered where the texts are not known: as much as from known vectors with like signs.
 
-The signs of a recovery are its cosine with the vector, the agreement of its hypotheses and its confidence. On texts
-that are known, a straight line through these is fitted to each measure; it is then read off for texts that are not.
+The signs of a recovery are its cosine with the vector, the agreement of its hypotheses, its confidence, its length,
+and what the vector itself says about the length and the language of its text. For each vector the known ones with the
+nearest signs are looked up; what came back from these is expected to have come back from it. So every estimate is a
+mean over known texts, and estimates never contradict each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from unembed.audit.intervals import angle
 from unembed.audit.recover import Recovery
-from unembed.evaluation.bootstrap import LEVEL, Figure
 
-_FOLDS = 5
-# Keeps the line from swinging when signs hardly differ.
-_RIDGE = 1e-3
+STEPS = 10
+"""Into how many steps from 0 to 1 the distribution of recoveries is divided."""
+_NEIGHBOURS = 20
+# Of few known texts, no more than this share are neighbours.
+_SHARE = 0.2
+# A source may be stranger than all others. With this margin, intervals that are made without a source hold for it.
+_MARGIN = 1.25
+_BLOCK = 256
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Measures of texts that are not known."""
+class KnownRecoveries:
+    """Recoveries of known texts of several kinds: their signs, and how much really came back."""
 
-    per_text: dict[str, np.ndarray]
-    figures: dict[str, Figure]
-    errors: dict[str, float]
-    """How far off the estimate of one text is on average, on known texts that the line was not fitted to."""
+    kinds: Sequence[str]
+    """The kind of each text. What stands before a hyphen is its source: a source is left out as a whole."""
+    signs: np.ndarray
+    """(m, s)"""
+    values: Mapping[str, np.ndarray]
+    """(m,) each: the measures, and what the method can see."""
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def only(self, chosen: np.ndarray) -> "KnownRecoveries":
+        """Return the part that a mask (m,) chooses."""
+        kinds = [kind for kind, wanted in zip(self.kinds, chosen, strict=True) if wanted]
+        return KnownRecoveries(kinds, self.signs[chosen], {name: all_[chosen] for name, all_ in self.values.items()})
+
+    def without(self, source: str) -> "KnownRecoveries":
+        """Return all but the kinds of one source."""
+        return self.only(self.sources != source)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """(m,) where each text comes from."""
+        return np.array([kind.partition("-")[0] for kind in self.kinds])
+
+    def expect(self, signs: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the expected values (n,) of recoveries with some signs (n, s)."""
+        nearest = self._nearest(signs)
+        return {name: values[nearest].mean(1) for name, values in self.values.items()}
+
+    def chances(self, signs: np.ndarray) -> np.ndarray:
+        """Return the probabilities (n, STEPS) of each step of ``passage_recall``."""
+        steps = np.eye(STEPS)[[step_of(value) for value in self.values["passage_recall"]]]
+        chances: np.ndarray = steps[self._nearest(signs)].mean(1)
+        return chances
+
+    @cached_property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """For each value, the error of the mean of each source when it is estimated from the other sources."""
+        errors: dict[str, dict[str, float]] = {name: {} for name in self.values}
+        for source in dict.fromkeys(self.sources):
+            inside = self.sources == source
+            if inside.all():
+                continue
+            expected = self.without(source).expect(self.signs[inside])
+            for name, values in self.values.items():
+                errors[name][source] = float(angle(expected[name].mean()) - angle(values[inside].mean()))
+        return errors
+
+    @property
+    def widening(self) -> dict[str, float]:
+        """By how much intervals are widened: so that they hold for every source that is left out, with a margin."""
+        return {name: _MARGIN * max(map(abs, errors.values()), default=0.0) for name, errors in self.errors.items()}
+
+    def _nearest(self, signs: np.ndarray) -> np.ndarray:
+        """Return the indices (n, k) of the known recoveries with the nearest signs."""
+        mean, spread = self.signs.mean(0), self.signs.std(0) + 1e-6
+        known, ours = (self.signs - mean) / spread, (signs - mean) / spread
+        count = max(1, min(_NEIGHBOURS, int(_SHARE * len(known))))
+        found = [
+            np.argsort(((part[:, None] - known) ** 2).sum(-1), axis=1, kind="stable")[:, :count]
+            for part in (ours[start : start + _BLOCK] for start in range(0, len(ours), _BLOCK))
+        ]
+        return np.concatenate(found)
 
 
-def estimate(
-    recoveries: Sequence[Recovery],
-    known: Sequence[Recovery],
-    truth: dict[str, np.ndarray],
-    *,
-    resamples: int,
-    seed: int = 0,
-) -> Estimate:
-    """Estimate the measures of recoveries.
-
-    Args:
-        recoveries: of texts that are not known.
-        known: of texts that are, made in the same way.
-        truth: each measure of these, all between 0 and 1.
-        resamples: behind the intervals, which count both the sample and the fit as chance.
-        seed: of the resamples.
-    """
-    names = list(truth)
-    targets = np.stack([truth[name] for name in names], axis=1)
-    signs, ours = _signs(known), _signs(recoveries)
-    values = _read(ours, _fit(signs, targets))
-    random = np.random.default_rng(seed)
-    means = np.empty((resamples, len(names)))
-    for round_ in range(resamples):
-        drawn = random.integers(len(known), size=len(known))
-        again = random.integers(len(recoveries), size=len(recoveries))
-        means[round_] = _read(ours[again], _fit(signs[drawn], targets[drawn])).mean(0)
-    low, high = np.percentile(means, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
-    mean = values.mean(0)
-    off = _held_out_errors(signs, targets)
-    return Estimate(
-        per_text={name: values[:, column] for column, name in enumerate(names)},
-        figures={
-            name: Figure(float(mean[column]), float(low[column]), float(high[column]), len(recoveries))
-            for column, name in enumerate(names)
-        },
-        errors={name: float(off[column]) for column, name in enumerate(names)},
-    )
+def signs_of(recoveries: Sequence[Recovery], clues: np.ndarray) -> np.ndarray:
+    """Return the signs (n, s) of recoveries; ``clues`` (n, c) is what their vectors say."""
+    own = [[each.cosine or 0.0, each.agreement, each.confidence, np.log(max(1, len(each.ids)))] for each in recoveries]
+    return np.concatenate([np.array(own).reshape(len(recoveries), -1), clues], axis=1)
 
 
-def _signs(recoveries: Sequence[Recovery]) -> np.ndarray:
-    return np.array([[1.0, each.cosine or 0.0, each.agreement, each.confidence] for each in recoveries])
-
-
-def _fit(signs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    penalty = _RIDGE * len(signs) * np.diag([0.0, *[1.0] * (signs.shape[1] - 1)])
-    solution: np.ndarray = np.linalg.lstsq(signs.T @ signs + penalty, signs.T @ targets, rcond=None)[0]
-    return solution
-
-
-def _read(signs: np.ndarray, line: np.ndarray) -> np.ndarray:
-    values: np.ndarray = np.clip(signs @ line, 0.0, 1.0)
-    return values
-
-
-def _held_out_errors(signs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    fold = np.arange(len(signs)) % min(_FOLDS, len(signs))
-    errors = np.empty_like(targets)
-    for number in range(fold.max() + 1):
-        inside = fold == number
-        outside = ~inside if (~inside).any() else inside
-        errors[inside] = np.abs(_read(signs[inside], _fit(signs[outside], targets[outside])) - targets[inside])
-    mean: np.ndarray = errors.mean(0)
-    return mean
+def step_of(value: float) -> int:
+    """Return the step of a share from 0 to 1."""
+    return min(STEPS - 1, int(value * STEPS + 1e-9))

@@ -1,27 +1,36 @@
-"""From what one attacker recovered to figures, groups, leaks and examples."""
+"""From what one attacker recovered to rows, and from rows to figures, groups, leaks and examples."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from unembed.audit.estimate import Estimate
+from unembed.audit.estimate import STEPS, KnownRecoveries, step_of
+from unembed.audit.intervals import widen, wilson
+from unembed.audit.language import languages_of
 from unembed.audit.leaks import Kind, Leak, LeakDetectors, gives_back
-from unembed.audit.recover import Recovery
-from unembed.audit.result import Attack, AttackerName, Example, Group, LeakCount
+from unembed.audit.patience import extend_budget
+from unembed.audit.recover import GUIDED, Recovery
+from unembed.audit.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
 from unembed.connectors.source import Id
-from unembed.evaluation import Bootstrap
-from unembed.evaluation.figures import to_figures
+from unembed.evaluation import Bootstrap, Figure
 from unembed.inverter import Inverter
-from unembed.measures import MEASURES, READABLE, Forms, compare
+from unembed.measures import BY_NAME, CONTENT_MEASURES, READABLE, Forms, compare
 from unembed.text import well_formed
 
-_STEPS = 10
-_EXAMPLES = 8
+MEASURED = (
+    READABLE,
+    *CONTENT_MEASURES,
+    *(BY_NAME[name] for name in ("exact_match", "token_f1", "rouge_l", "cosine")),
+)
+"""The measures of an audit, in the order of the report."""
+_WORST, _BORDERLINE = 8, 3
 # Tokens.
-_LENGTHS = (8, 16, 24, 32, 64)
+_LENGTHS = (8, 16, 24, 32, 64, 128)
 _LETTER = re.compile(r"\w")
+_HITS = ("readable", "exact_match", *SIGHT)
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,7 @@ class OriginalTexts:
     """As they are."""
     texts: list[str]
     ids: list[list[int]]
+    languages: list[str | None]
 
     @classmethod
     def of(cls, originals: Sequence[str], inverter: Inverter) -> "OriginalTexts":
@@ -39,66 +49,198 @@ class OriginalTexts:
         special = set(inverter.info.special_ids)
         encodings = inverter.tokenizer.encode_batch([well_formed(text) for text in originals], add_special_tokens=False)
         ids = [[token for token in encoding.ids if token not in special] for encoding in encodings]
-        return cls(list(originals), inverter.tokenizer.decode_batch(ids), ids)
+        return cls(list(originals), inverter.tokenizer.decode_batch(ids), ids, languages_of(originals))
+
+    def part(self, first: int, count: int) -> "OriginalTexts":
+        """Return some of them, in order."""
+        return OriginalTexts(*(all_[first : first + count] for all_ in vars(self).values()))
 
 
-def measure(recoveries: Sequence[Recovery], originals: OriginalTexts) -> dict[str, np.ndarray]:
-    """Compare recoveries with the first originals, as many as there are recoveries."""
-    n = len(recoveries)
+@dataclass(frozen=True)
+class Sight:
+    """What a method can see: texts of a language, up to a length."""
+
+    longest: int
+    """Tokens that the inverter writes."""
+    language: str | None
+    """That it writes; None: not known, so that every language passes."""
+
+    def of(self, originals: OriginalTexts, readable: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what is named in ``SIGHT``, for each text."""
+        too_long = np.array([len(ids) > self.longest for ids in originals.ids], dtype=np.float64)
+        other = np.array([self._is_other(language) for language in originals.languages], dtype=np.float64)
+        unseen = np.maximum(too_long, other)
+        return dict(zip(SIGHT, (too_long, other, unseen, np.maximum(unseen, readable)), strict=True))
+
+    def _is_other(self, language: str | None) -> bool:
+        return None not in (self.language, language) and language != self.language
+
+
+def measure(recoveries: Sequence[Recovery], originals: OriginalTexts, sight: Sight) -> dict[str, np.ndarray]:
+    """Compare recoveries with their originals: all values of their rows."""
     ours = Forms([recovery.ids for recovery in recoveries], [recovery.text for recovery in recoveries])
-    compared = compare(ours, Forms(originals.ids[:n], originals.texts[:n]), (READABLE, *MEASURES))
-    return compared | _cosines(recoveries)
+    values = _compare(ours, originals)
+    return values | _cosines(recoveries) | sight.of(originals, values["readable"])
+
+
+def _compare(ours: Forms, originals: OriginalTexts) -> dict[str, np.ndarray]:
+    return compare(ours, Forms(originals.ids, originals.texts), MEASURED)
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """Says for each vector what came back of its text: measured where the originals are known, else estimated."""
+
+    ids: Sequence[Id]
+    """Of the sample."""
+    inverter: Inverter
+    sight: Sight
+    show_text: bool
+    detectors: LeakDetectors
+    """Find what texts say about people."""
+
+    def measured(self, first: int, recoveries: Sequence[Recovery], originals: OriginalTexts) -> list[Row]:
+        """Return the rows of some vectors from the ``first`` on; ``originals`` are the texts of these."""
+        values = measure(recoveries, originals, self.sight)
+        early: dict[str, np.ndarray] = {}
+        if any(recovery.early_ids is not None for recovery in recoveries):
+            before = [recovery.early_ids or [] for recovery in recoveries]
+            early = _compare(Forms(before, self.inverter.tokenizer.decode_batch(before)), originals)
+        rows = []
+        for number, recovery in enumerate(recoveries):
+            held = self.detectors.find(originals.written[number])
+            rows.append(
+                self._row(
+                    first + number,
+                    recovery,
+                    tokens=float(len(originals.ids[number])),
+                    language=originals.languages[number],
+                    values=_at(values, number),
+                    chances=np.eye(STEPS)[step_of(values["passage_recall"][number])],
+                    held=_kinds(held),
+                    given=_kinds(gives_back(recovery.text, held)),
+                    early=_at(early, number) or None,
+                )
+            )
+        return rows
+
+    def estimated(
+        self, first: int, recoveries: Sequence[Recovery], known: KnownRecoveries, signs: np.ndarray
+    ) -> list[Row]:
+        """Return the rows of some vectors from the ``first`` on, by the ``signs`` (n, s) of their blind recoveries.
+
+        Where the encoder gives the very vector for the recovered text, the whole text is taken for recovered.
+        """
+        values = known.expect(signs)
+        tokens, chances = values.pop("tokens"), known.chances(signs)
+        same = np.array([(recovery.cosine or 0.0) >= GUIDED.guided.target_cosine for recovery in recoveries])
+        for name, expected in values.items():
+            expected[same] = 0.0 if name in ("too_long", "other_language", "unseen") else 1.0
+        chances[same] = np.eye(STEPS)[-1]
+        tokens[same] = [len(recovery.ids) for recovery, found in zip(recoveries, same, strict=True) if found]
+        values |= _cosines(recoveries)
+        return [
+            self._row(
+                first + number,
+                recovery,
+                tokens=float(tokens[number]),
+                language=None,
+                values=_at(values, number),
+                chances=chances[number],
+                held=None,
+                given=_kinds(self.detectors.find(recovery.text)),
+                early=None,
+            )
+            for number, recovery in enumerate(recoveries)
+        ]
+
+    def _row(self, row: int, recovery: Recovery, *, chances: np.ndarray, **facts: Any) -> Row:
+        vector_id = self.ids[row]
+        return Row(
+            row=row,
+            id=vector_id if self.show_text or not isinstance(vector_id, str) else mask(vector_id),
+            chances=chances.tolist(),
+            confidence=recovery.confidence,
+            agreement=recovery.agreement,
+            encoder_calls=recovery.encoder_calls,
+            seconds=recovery.seconds,
+            **facts,
+        )
+
+
+def _at(values: Mapping[str, np.ndarray], number: int) -> dict[str, float]:
+    return {name: float(each[number]) for name, each in values.items()}
+
+
+def _kinds(leaks: Sequence[Leak]) -> list[Kind]:
+    return list(dict.fromkeys(leak.kind for leak in leaks))
 
 
 def describe_attack(
     name: AttackerName,
-    recoveries: Sequence[Recovery],
-    ids: Sequence[Id],
+    rows: list[Row],
     bootstrap: Bootstrap,
     *,
-    originals: OriginalTexts | None,
-    estimated: Estimate | None,
+    widening: Mapping[str, float] | None,
+    recovered: Sequence[str],
+    originals: Sequence[str] | None,
     show_text: bool,
-    detectors: LeakDetectors,
+    kinds: Sequence[Kind],
 ) -> Attack:
     """Put together what one attacker recovered.
 
     Args:
         name: the attacker.
-        recoveries: of the first vectors of the sample.
-        ids: of the sample.
+        rows: of the first vectors of the sample.
         bootstrap: draws the intervals.
-        originals: the texts, where they are known.
-        estimated: the measures, where they are not.
+        widening: of the intervals, where the values are estimated; None where they were measured.
+        recovered: the text of each row.
+        originals: the true ones, where they are known.
         show_text: whether examples may be read.
-        detectors: find what texts say about people.
+        kinds: of information that were looked for.
     """
-    if originals is not None:
-        per_text = measure(recoveries, originals)
-        figures = to_figures(per_text, bootstrap)
-        lengths = [len(tokens) for tokens in originals.ids[: len(recoveries)]]
-        held = [detectors.find(text) for text in originals.written[: len(recoveries)]]
-        given = [gives_back(recovery.text, leaks) for recovery, leaks in zip(recoveries, held, strict=True)]
-    else:
-        assert estimated is not None
-        per_text = estimated.per_text
-        figures = estimated.figures | to_figures(_cosines(recoveries), bootstrap)
-        lengths = [len(recovery.ids) for recovery in recoveries]
-        held = None
-        given = [detectors.find(recovery.text) for recovery in recoveries]
-    f1 = per_text["token_f1"]
+
+    def examples(chosen: Sequence[Row]) -> list[Example]:
+        return [
+            _example(row.row, recovered[row.row], None if originals is None else originals[row.row], show_text)
+            for row in chosen
+        ]
+
+    figures = {value: _figure(rows, value, bootstrap, widening) for value in rows[0].values}
+    if name == "guided" and widening is not None:  # the estimate is of what it gets at least
+        figures |= {value: replace(figures[value], high=1.0) for value in ("readable", "not_cleared")}
+    by_recovery = sorted(
+        rows, key=lambda row: (-row.values["passage_recall"], -row.values["content_precision"], -row.tokens)
+    )
+    readable = [row for row in by_recovery if row.values["readable"] == 1.0]
     return Attack(
         name=name,
-        n=len(recoveries),
+        n=len(rows),
         known=originals is not None,
         figures=figures,
-        distribution=np.histogram(f1, bins=_STEPS, range=(0.0, 1.0))[0].tolist(),
-        by_length=_by_length(f1, lengths, bootstrap),
-        leaks=_count_leaks(detectors.kinds, held, given, bootstrap),
-        examples=_examples(recoveries, ids, f1, given, originals, show_text),
-        seconds_per_vector=float(np.mean([recovery.seconds for recovery in recoveries])),
-        encoder_calls=float(np.mean([recovery.encoder_calls for recovery in recoveries])),
+        distribution=np.sum([row.chances for row in rows], axis=0).tolist(),
+        by_length=_by_length(rows, bootstrap, widening),
+        leaks=_count_leaks(rows, kinds),
+        worst=examples(by_recovery[:_WORST]),
+        borderline=examples(readable[::-1][:_BORDERLINE]) if originals is not None else [],
+        patient=extend_budget(rows, bootstrap),
+        seconds_per_vector=float(np.mean([row.seconds for row in rows])),
+        encoder_calls=float(np.mean([row.encoder_calls for row in rows])),
+        rows=rows,
     )
+
+
+def _how_much(row: Row) -> tuple[float, ...]:
+    """Return what rows are ranked by: how much came back, how much of that is true, and how long the text is."""
+    return row.values["passage_recall"], row.values["content_precision"], row.tokens
+
+
+def _figure(rows: Sequence[Row], name: str, bootstrap: Bootstrap, widening: Mapping[str, float] | None) -> Figure:
+    """Return the mean of a value, with an interval that holds for few rows too, and for estimates."""
+    values = np.array([row.values[name] for row in rows])
+    if widening is not None and name in widening:
+        return widen(bootstrap.mean(values), widening[name])
+    return wilson(float(values.sum()), len(values)) if name in _HITS else bootstrap.mean(values)
 
 
 def _cosines(recoveries: Sequence[Recovery]) -> dict[str, np.ndarray]:
@@ -107,60 +249,37 @@ def _cosines(recoveries: Sequence[Recovery]) -> dict[str, np.ndarray]:
     return {"cosine": np.array(cosines)} if len(cosines) == len(recoveries) else {}
 
 
-def _by_length(f1: np.ndarray, lengths: Sequence[int], bootstrap: Bootstrap) -> list[Group]:
+def _by_length(rows: Sequence[Row], bootstrap: Bootstrap, widening: Mapping[str, float] | None) -> list[Group]:
     groups = []
     least = 1
-    for most in (*_LENGTHS, max(*lengths, _LENGTHS[-1] + 1)):
-        values = np.array([value for value, length in zip(f1, lengths, strict=True) if least <= length <= most])
-        if len(values):
-            label = f"{least} to {most} tokens" if most in _LENGTHS else f"over {least - 1} tokens"
-            groups.append(Group(label, len(values), bootstrap.mean(values)))
-        least = most + 1
+    for most in (*_LENGTHS, None):
+        inside = [row for row in rows if round(row.tokens) >= least and (most is None or round(row.tokens) <= most)]
+        if inside:
+            name = f"over {least - 1} tokens" if most is None else f"{least} to {most} tokens"
+            figures = (_figure(inside, value, bootstrap, widening) for value in ("readable", "passage_recall"))
+            groups.append(Group(name, len(inside), *figures))
+        least = (most or 0) + 1
     return groups
 
 
-def _count_leaks(
-    kinds: Sequence[Kind],
-    held: Sequence[Sequence[Leak]] | None,
-    given: Sequence[Sequence[Leak]],
-    bootstrap: Bootstrap,
-) -> list[LeakCount]:
+def _count_leaks(rows: Sequence[Row], kinds: Sequence[Kind]) -> list[LeakCount]:
     counts = []
     for kind in kinds:
-        holding = None if held is None else sum(any(leak.kind == kind for leak in leaks) for leaks in held)
-        gives = np.array([any(leak.kind == kind for leak in leaks) for leaks in given], dtype=np.float64)
-        counts.append(LeakCount(kind, holding, int(gives.sum()), bootstrap.mean(gives)))
+        holding = None if any(row.held is None for row in rows) else sum(kind in (row.held or []) for row in rows)
+        given = sum(kind in row.given for row in rows)
+        counts.append(LeakCount(kind, holding, given, wilson(given, len(rows))))
     return counts
 
 
-def _examples(
-    recoveries: Sequence[Recovery],
-    ids: Sequence[Id],
-    f1: np.ndarray,
-    given: Sequence[Sequence[Leak]],
-    originals: OriginalTexts | None,
-    show_text: bool,
-) -> list[Example]:
-    """Return the vectors that give away most; of equals, those with the longer text."""
-    order = sorted(range(len(recoveries)), key=lambda row: (-f1[row], -len(recoveries[row].ids)))
+def _example(row: int, recovered: str, original: str | None, show_text: bool) -> Example:
     shown = str if show_text else mask
-    examples = []
-    for row in order[:_EXAMPLES]:
-        text, vector_id = recoveries[row].text, ids[row]
-        there = set() if originals is None else {_plain(word) for word in originals.texts[row].split()} - {""}
-        examples.append(
-            Example(
-                row=row,
-                id=shown(vector_id) if isinstance(vector_id, str) else vector_id,
-                token_f1=float(f1[row]),
-                cosine=recoveries[row].cosine,
-                original=None if originals is None else shown(originals.written[row]),
-                recovered=shown(text),
-                same=[] if originals is None else [_plain(word) in there for word in text.split()],
-                leaks=list(dict.fromkeys(leak.kind for leak in given[row])),
-            )
-        )
-    return examples
+    there = set() if original is None else {_plain(word) for word in original.split()} - {""}
+    return Example(
+        row=row,
+        original=None if original is None else shown(original),
+        recovered=shown(recovered),
+        same=[] if original is None else [_plain(word) in there for word in recovered.split()],
+    )
 
 
 def mask(text: str) -> str:

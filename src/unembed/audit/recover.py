@@ -4,14 +4,14 @@ import json
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unembed.config import DecodingConfig
+from unembed.config import DecodingConfig, GuidedConfig
 from unembed.encoders import Encoder
 from unembed.files import write_json
 from unembed.inverter import Inversion, Inverter
@@ -20,7 +20,10 @@ from unembed.progress import OnProgress
 
 BLIND = DecodingConfig(candidates=3)
 """Three lengths: their agreement shows how sure the text is."""
-GUIDED = DecodingConfig(strategy="guided")
+GUIDED = DecodingConfig(strategy="guided", guided=GuidedConfig(calls=500))
+"""Enough calls for most short texts; ``PatientAttacker`` says what ten times as many would give."""
+EARLY = GUIDED.guided.call_limit // 10
+"""Encoder calls of the early text that is kept beside the final one."""
 _PART = {"blind": 64, "guided": 4}
 _KEY = "key.json"
 
@@ -39,19 +42,21 @@ class Recovery:
     encoder_calls: int
     seconds: float
     """Its share of the time that its part took."""
+    early_ids: list[int] | None = None
+    """The guided attacker's best text after a tenth of the encoder calls; None for the blind one."""
 
 
 class FinishedParts:
     """Keeps finished parts in a folder until all are done. They hold recovered texts, so the folder is removed then."""
 
-    def __init__(self, folder: Path, key: dict[str, Any]) -> None:
-        """Open the folder; if it holds parts of other work than ``key`` describes, start again."""
+    def __init__(self, folder: Path, key: dict[str, Any], *, resume: bool = True) -> None:
+        """Open the folder; start again without ``resume``, or if it holds parts of other work than ``key`` says."""
         self.folder = folder
         try:
             same = json.loads((folder / _KEY).read_text(encoding="utf-8")) == json.loads(json.dumps(key))
         except (OSError, ValueError):
             same = False
-        if not same:
+        if not (same and resume):
             self.discard()
             folder.mkdir(parents=True, mode=0o700)
             write_json(folder / _KEY, key)
@@ -80,40 +85,46 @@ class Attacker:
     encoder: Encoder | None
     finished: FinishedParts
     on_progress: OnProgress = lambda label, done, total: None
+    interrupted: Callable[[], bool] = lambda: False
+    """Asked before each part; once it says yes, what is finished is all there is."""
 
-    def blind(self, vectors: np.ndarray, what: str) -> list[Recovery]:
+    def blind(self, vectors: np.ndarray, what: str) -> Iterator[list[Recovery]]:
         """Invert each vector from the vector alone; the encoder is asked afterwards how close the text came."""
-        return list(self._run(vectors, BLIND, "blind", what))
+        return self._run(vectors, BLIND, "blind", what)
 
-    def guided(self, vectors: np.ndarray, what: str, seconds: float) -> list[Recovery]:
+    def guided(self, vectors: np.ndarray, what: str, seconds: float) -> Iterator[list[Recovery]]:
         """Invert with the encoder as many of the first vectors as the time allows."""
-        recoveries: list[Recovery] = []
-        for recovery in self._run(vectors, GUIDED, "guided", what):
-            recoveries.append(recovery)
-            spent = sum(done.seconds for done in recoveries)
-            if spent > seconds and len(recoveries) % _PART["guided"] == 0:
-                break
-        return recoveries
+        spent = 0.0
+        for part in self._run(vectors, GUIDED, "guided", what):
+            yield part
+            spent += sum(recovery.seconds for recovery in part)
+            if spent > seconds:
+                return
 
-    def _run(self, vectors: np.ndarray, options: DecodingConfig, mode: str, what: str) -> Iterator[Recovery]:
-        label = f"{what}, {mode}"
+    def _run(self, vectors: np.ndarray, options: DecodingConfig, mode: str, what: str) -> Iterator[list[Recovery]]:
+        """Yield part after part: as it was kept, or newly inverted."""
         for number, start in enumerate(range(0, len(vectors), _PART[mode])):
             name = f"{what}-{mode}-{number:05d}.json".replace(" ", "-")
             part = self.finished.read(name)
             if part is None:
+                if self.interrupted():
+                    return
                 part = self._invert(vectors[start : start + _PART[mode]], options)
                 self.finished.write(name, part)
-            self.on_progress(label, len(part), len(vectors))
-            yield from part
+            self.on_progress(f"{what}, {mode}", len(part), len(vectors))
+            yield part
 
     def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
         begun = time.perf_counter()
         guided = options.strategy == "guided"
         hypotheses: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
         kept: dict[int, Inversion] = {}
+        early: dict[int, list[int]] = {}
         for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
             for text in step.complete(self.inverter.info.vocabulary):
                 hypotheses[text.row][text.candidate] = text.ids
+                if guided and (text.encoder_calls <= EARLY or text.row not in early):
+                    early[text.row] = text.ids
             kept |= self.inverter.read(step, options)
         texts = [kept[row].text for row in range(len(vectors))]
         cosines = None if self.encoder is None else cosine(self.encoder.encode(texts), vectors)
@@ -131,6 +142,7 @@ class Attacker:
                     cosine=None if cosines is None else float(cosines[row]),
                     encoder_calls=inversion.encoder_calls,
                     seconds=each,
+                    early_ids=early.get(row),
                 )
             )
         return recoveries

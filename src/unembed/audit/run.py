@@ -1,6 +1,6 @@
 """The audit: vectors and an inverter in, results out. Knows neither files nor pages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,26 +9,26 @@ import numpy as np
 
 from unembed._version import __version__
 from unembed.audit.assumptions import doubt_the_encoder, state_assumptions
+from unembed.audit.calibration import Calibration, stored_for
 from unembed.audit.encoder import check_texts, identify
-from unembed.audit.estimate import Estimate, estimate
-from unembed.audit.findings import OriginalTexts, describe_attack, measure
+from unembed.audit.estimate import signs_of
+from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
+from unembed.audit.known import KnownTexts
+from unembed.audit.language import language_of_inverter
 from unembed.audit.leaks import LeakDetectors
 from unembed.audit.lists import load_lines
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
-from unembed.audit.result import Attack, AttackerName, Audit, Calibration, SourceFacts, Verdict
+from unembed.audit.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
 from unembed.audit.sample import Sample, draw
+from unembed.audit.verdict import judge
 from unembed.connectors import VectorSource
 from unembed.encoders import Encoder
-from unembed.errors import CorpusError, EncoderError
+from unembed.errors import EncoderError, UnembedError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
-from unembed.measures import BY_NAME
 from unembed.progress import OnProgress
 
-BUILT_IN = "the built-in sentences"
-ENOUGH_GUIDED = 20
-"""Fewer guided vectors than this are reported, but do not decide the verdict."""
-_MINIMUM_KNOWN = 20
+OnRows = Callable[[AttackerName, list[Row], int], None]
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class AuditSettings:
 
     size: int | None = 300
     """Vectors that are drawn; None for all."""
-    guided: int = 20
+    guided: int = 40
     """Of these, vectors that are also inverted with the encoder's help."""
     minutes: float = 10.0
-    """Time limit of guided inversion, calibration included; what is not done by then is left out."""
+    """Time limit of guided inversion; what is not done by then is left out."""
     fail_over: float = 0.1
     """The texts count as exposed when a greater share of them is readable."""
     seed: int = 0
@@ -51,15 +51,6 @@ class AuditSettings:
     """What texts say about people: the built-in kinds, and the user's own."""
 
 
-@dataclass(frozen=True)
-class _KnownTexts:
-    """Known texts, which are inverted to see how the signs of a recovery relate to its quality."""
-
-    name: str
-    vectors: np.ndarray
-    originals: OriginalTexts
-
-
 def audit(
     source: VectorSource,
     inverter: Inverter,
@@ -67,11 +58,15 @@ def audit(
     *,
     encoder: Encoder | None,
     unfinished: Path,
+    resume: bool = True,
     asked: str | None = None,
     calibration: Sequence[str] | None = None,
-    calibration_name: str = BUILT_IN,
+    calibration_name: str = "given texts",
     command: str = "",
     on_progress: OnProgress = lambda label, done, total: None,
+    on_encoder: Callable[[str], None] = lambda sentence: None,
+    on_rows: OnRows = lambda attacker, rows, total: None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Audit:
     """Find out how much of its texts a vector database gives away.
 
@@ -80,13 +75,18 @@ def audit(
         inverter: for the encoder that made the vectors.
         settings: how many vectors, how long, and the threshold of the verdict.
         encoder: that encoder, if it is available.
-        unfinished: a folder for finished parts, which is removed at the end. If it holds those of a killed audit of the
-            same vectors, that audit goes on.
+        unfinished: a folder for finished parts, which is removed at the end. If it holds those of a stopped audit of
+            the same vectors, that audit goes on.
+        resume: False throws such parts away.
         asked: the encoder's name as the user gave it.
         calibration: known texts, for the estimate; only used where the database holds no texts.
         calibration_name: where they come from.
         command: what was typed, for the report.
         on_progress: called with what is being done, how many more vectors are done, and of how many.
+        on_encoder: called with what is known about the encoder, as a sentence.
+        on_rows: called with all rows so far whenever there are more: whose they are, the rows, and how many there will
+            be.
+        interrupted: once it says yes, the results are those of the parts that are finished, and the parts are kept.
     """
     rows = source.rows or 0
     sample = draw(
@@ -103,24 +103,24 @@ def audit(
             f"{source.name} holds no texts, and the encoder {identified.name} is not available. One of them is needed.",
             "Run: pip install 'unembed[encoders]', or give the folder of the encoder: `encoder=FOLDER`.",
         )
-    originals = None if sample.texts is None else OriginalTexts.of(sample.texts, inverter)
-    known = None
-    if originals is None and encoder is not None:
-        texts = load_lines("calibration") if calibration is None else calibration
-        known = _embed_known(calibration_name, texts, inverter, encoder)
+    on_encoder(f"{identified.name}. {identified.because}")
     key = {
         "source": source.name,
         "ids": [str(vector_id) for vector_id in sample.ids],
         "vectors": float(np.abs(sample.vectors).sum()),
         "inverter": inverter.info.model_dump(mode="json"),
         "encoder": encoder is not None,
-        "known": None if known is None else known.originals.texts,
+        "calibration": calibration,
     }
-    attacker = Attacker(inverter, encoder, FinishedParts(unfinished, key), on_progress)
-    runs = _Runs(attacker, sample, known, settings)
-    attacks = [runs.attack("blind", originals)]
-    if encoder is not None and settings.guided:
-        attacks.append(runs.attack("guided", originals))
+    finished = FinishedParts(unfinished, key, resume=resume)
+    attacker = Attacker(inverter, encoder, finished, on_progress, interrupted)
+    runs = _Runs(attacker, sample, settings, on_rows)
+    if sample.texts is None:
+        runs.calibrate(calibration, calibration_name)
+    wanted: list[AttackerName] = ["blind", "guided"] if encoder is not None and settings.guided else ["blind"]
+    attacks = [attack for name in wanted if (attack := runs.attack(name)) is not None]
+    if not attacks:
+        raise UnembedError("The audit was interrupted before its first vectors were done.", "Run it again.")
     result = Audit(
         unembed_version=__version__,
         made=datetime.now(UTC).isoformat(timespec="minutes"),
@@ -136,114 +136,119 @@ def audit(
         ),
         encoder=identified,
         inverter=_describe(inverter),
-        sample=len(sample),
+        language=runs.sight.language,
+        sample=attacks[0].n,
+        wanted=len(sample),
         seed=settings.seed,
         attacks=attacks,
-        calibration=runs.calibration(),
+        calibration=runs.calibration_facts(),
         verdict=judge(attacks, settings.fail_over),
         assumptions=runs.assumptions(identified.certain),
         command=command,
         shows_text=settings.show_text,
         canvas_length=inverter.info.model.canvas_length,
     )
-    attacker.finished.discard()
+    if not interrupted():
+        finished.discard()
     return result
 
 
-def judge(attacks: Sequence[Attack], threshold: float) -> Verdict:
-    """Decide by the attacker that reads most. A guided one counts only if it was tried on enough vectors."""
-    tried = [attack for attack in attacks if attack.name == "blind" or attack.n >= ENOUGH_GUIDED]
-    worst = max(tried, key=lambda attack: attack.figures["readable"].value)
-    figure = worst.figures["readable"]
-    return Verdict(figure.value > threshold, worst.name, figure, threshold)
-
-
 class _Runs:
-    """Both attackers on one sample, and on the known texts where there is something to estimate."""
+    """Both attackers on one sample."""
 
-    def __init__(self, attacker: Attacker, sample: Sample, known: _KnownTexts | None, settings: AuditSettings) -> None:
+    def __init__(self, attacker: Attacker, sample: Sample, settings: AuditSettings, on_rows: OnRows) -> None:
         self._attacker = attacker
+        self._inverter = attacker.inverter
         self._sample = sample
-        self._known = known
         self._settings = settings
+        self._on_rows = on_rows
         self._bootstrap = Bootstrap(settings.resamples, settings.seed)
+        self._originals = None if sample.texts is None else OriginalTexts.of(sample.texts, self._inverter)
+        self._calibration: Calibration | None = None
         self._recoveries: dict[AttackerName, list[Recovery]] = {}
-        self._known_recoveries: dict[AttackerName, list[Recovery]] = {}
-        self._errors: dict[AttackerName, float] = {}
+        self.sight = Sight(self._inverter.info.model.canvas_length, language_of_inverter(self._inverter))
+        self._make = RowMaker(sample.ids, self._inverter, self.sight, settings.show_text, settings.detectors)
 
-    def attack(self, name: AttackerName, originals: OriginalTexts | None) -> Attack:
-        """Invert the sample, or as much of it as there is time for, and measure or estimate the result."""
-        settings = self._settings
-        seconds = 60.0 * settings.minutes / (1 if self._known is None else 2)
-        vectors = self._sample.vectors
-        if name == "blind":
-            recoveries = self._attacker.blind(vectors, "sample")
+    def calibrate(self, texts: Sequence[str] | None, name: str) -> None:
+        """Find what the estimate rests on: given texts, those stored for this inverter, or the built-in sentences."""
+        stored = stored_for(self._inverter.info) if texts is None else None
+        if stored is not None:
+            self._calibration = stored
+            return
+        if texts is None:
+            known = KnownTexts.embed(
+                "the built-in sentences", load_lines("calibration"), self._attacker, like_yours=False
+            )
         else:
-            recoveries = self._attacker.guided(vectors[: settings.guided], "sample", seconds)
-        self._recoveries[name] = recoveries
+            known = KnownTexts.embed(name, texts, self._attacker, like_yours=True)
+        self._calibration = known.recover(self._attacker, self.sight)
+
+    def attack(self, name: AttackerName) -> Attack | None:
+        """Invert the sample, or as much of it as there is time for, and measure or estimate the result."""
+        settings, vectors = self._settings, self._sample.vectors
+        if name == "blind":
+            parts = self._attacker.blind(vectors, "sample")
+        else:
+            vectors = vectors[: min(settings.guided, len(self._recoveries["blind"]))]
+            parts = self._attacker.guided(vectors, "sample", 60.0 * settings.minutes)
+        recoveries = self._recoveries[name] = []
+        rows: list[Row] = []
+        for part in parts:
+            rows += self._rows(name, len(rows), part)
+            recoveries += part
+            self._on_rows(name, rows, len(vectors))
+        if not rows:
+            return None
         return describe_attack(
             name,
-            recoveries,
-            self._sample.ids,
+            rows,
             self._bootstrap,
-            originals=originals,
-            estimated=None if originals is not None else self._estimate(name, recoveries, seconds),
+            widening=None if self._calibration is None else self._calibration.widening,
+            recovered=[recovery.text for recovery in recoveries],
+            originals=self._sample.texts,
             show_text=settings.show_text,
-            detectors=settings.detectors,
+            kinds=settings.detectors.kinds,
         )
 
-    def _estimate(self, name: AttackerName, recoveries: list[Recovery], seconds: float) -> Estimate:
-        known = self._known
-        assert known is not None
-        if name == "blind":
-            recovered = self._attacker.blind(known.vectors, "calibration")
-        else:
-            wanted = max(_MINIMUM_KNOWN, self._settings.guided)
-            recovered = self._attacker.guided(known.vectors[:wanted], "calibration", seconds)
-        self._known_recoveries[name] = recovered
-        # The cosine is known for every recovery, and only shares can be estimated.
-        truth = {
-            name: values
-            for name, values in measure(recovered, known.originals).items()
-            if BY_NAME[name].format == "share"
-        }
-        estimated = estimate(recoveries, recovered, truth, resamples=self._settings.resamples, seed=self._settings.seed)
-        self._errors[name] = estimated.errors["token_f1"]
-        return estimated
+    def _rows(self, name: AttackerName, first: int, part: list[Recovery]) -> list[Row]:
+        if self._originals is not None:
+            return self._make.measured(first, part, self._originals.part(first, len(part)))
+        assert self._calibration is not None
+        clues = self._calibration.clues.read(self._sample.vectors[first : first + len(part)])
+        blind = part if name == "blind" else self._recoveries["blind"][first : first + len(part)]
+        return self._make.estimated(first, part, self._calibration.known, signs_of(blind, clues))
 
-    def calibration(self) -> Calibration | None:
+    def calibration_facts(self) -> CalibrationFacts | None:
         """Say what the estimates rest on."""
-        if self._known is None:
+        if self._calibration is None:
             return None
-        counts = {name: len(recoveries) for name, recoveries in self._known_recoveries.items()}
-        return Calibration(self._known.name, counts, self._errors)
+        known = self._calibration.known
+        return CalibrationFacts(
+            self._calibration.name,
+            list(dict.fromkeys(known.kinds)),
+            len(known),
+            self._calibration.widening["readable"],
+        )
 
     def assumptions(self, certain: bool) -> list[str]:
         """Say what was assumed, in sentences."""
         guided = self._recoveries.get("guided")
         sentences = state_assumptions(
-            self._attacker.inverter.info,
+            self._inverter.info,
+            language=self.sight.language,
             has_encoder=self._attacker.encoder is not None,
+            blind_done=len(self._recoveries["blind"]),
+            blind_wanted=len(self._sample),
             guided_done=None if guided is None else len(guided),
             guided_wanted=min(self._settings.guided, len(self._sample)),
-            enough=ENOUGH_GUIDED,
             minutes=self._settings.minutes,
-            calibration=None if self._known is None else self._known.name,
+            calibration=self.calibration_facts(),
         )
         sentences.append(self._settings.detectors.note)
-        if self._known is not None and not certain:
-            sentences += doubt_the_encoder(self._recoveries["blind"], self._known_recoveries["blind"])
+        if self._calibration is not None and not certain:
+            cosines = self._calibration.known.signs[:, 0]
+            sentences += doubt_the_encoder(self._recoveries["blind"], cosines)
         return sentences
-
-
-def _embed_known(name: str, texts: Sequence[str], inverter: Inverter, encoder: Encoder) -> _KnownTexts:
-    different = list(dict.fromkeys(text.strip() for text in texts if text.strip()))
-    if len(different) < _MINIMUM_KNOWN:
-        raise CorpusError(
-            f"{name} has {len(different)} different texts; an estimate needs at least {_MINIMUM_KNOWN}.",
-            "Give more texts, one per line.",
-        )
-    return _KnownTexts(name, encoder.encode(different), OriginalTexts.of(different, inverter))
 
 
 def _describe(inverter: Inverter) -> dict[str, str | int | float]:

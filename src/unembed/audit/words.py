@@ -6,7 +6,7 @@ Both kinds of readout give that as an affine map of a few hundred features.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unembed.audit.lists import load_list
 from unembed.canvas.marks import SubwordMarks
 from unembed.encoders.precision import has_native_bfloat16
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
+from unembed.measures import function_words, stem
 
 VOCABULARY = 5120
 """Words that are looked for by default: the most frequent ones, without function words."""
@@ -62,7 +62,7 @@ class WordReader:
             inverter: one that has a readout.
             top: words per vector.
             vocabulary: how many words are looked for; the time is in proportion to it.
-            find: words that are looked for however rare they are.
+            find: words that are looked for however rare they are, with all words of the same stem.
         """
         readout = inverter.model.readout
         self._inverter = inverter
@@ -71,11 +71,13 @@ class WordReader:
         names = {token: _name(inverter.tokenizer.id_to_token(token) or "", marks) for token in range(len(base))}
         frequent = [token for token in base.argsort(descending=True, stable=True).tolist() if names[token]]
         chosen = {names[token]: [token] for token in sorted(frequent[:vocabulary])}
-        chosen |= {word: _pieces(word, inverter, marks) for word in find}
+        forms = {word: [word, *_forms(word, names)] for word in find}
+        chosen |= {form: _pieces(form, inverter, marks) for word in find for form in forms[word]}
         self.words = list(chosen)
         """All words that can be named."""
-        self.wanted = {word: self.words.index(word) for word in find}
-        """The words to find, and their indices in :attr:`words`."""
+        indices = {word: index for index, word in enumerate(self.words)}
+        self.wanted = {word: sorted({indices[form] for form in forms[word]}) for word in find}
+        """The words to find, and the indices of their forms in :attr:`words`."""
         self._top = min(top, len(self.words))
         tokens = torch.tensor([piece for pieces in chosen.values() for piece in pieces], device=base.device).long()
         weight, bias = readout.word_scores(tokens)
@@ -108,7 +110,13 @@ def _name(piece: str, marks: SubwordMarks) -> str:
     if marks.continues(piece):
         return ""
     word = marks.bare(piece)
-    return word if _WORD.fullmatch(word) and word.lower() not in load_list("function-words") else ""
+    return word if _WORD.fullmatch(word) and word.lower() not in function_words() else ""
+
+
+def _forms(word: str, names: Mapping[int, str]) -> list[str]:
+    """Return the words of the vocabulary that have the same stem."""
+    wanted = stem(word)
+    return [name for name in dict.fromkeys(names.values()) if name and stem(name) == wanted]
 
 
 def _pieces(word: str, inverter: Inverter, marks: SubwordMarks) -> list[int]:

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,35 +12,45 @@ from unembed.cli.sources import SourceColumn, SourceIdColumn, SourceTextColumn, 
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
+    from unembed.audit.result import AttackerName, Row
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
-EXPOSED = 3
-"""Exit code when more texts are readable than the threshold allows, so that a build can fail."""
+EXIT_CODES = {"below": 0, "above": 3, "undecided": 4}
+"""By the verdict, so that a build can fail."""
+_INTERRUPTED = 1
 _UNFINISHED = ".unfinished"
 _BATCH = 1024
-_SHOWN = ("readable", "token_f1", "exact_match")
+_SHOWN = ("readable", "passage_recall", "content_precision", "exact_match")
 
 
 def audit(
+    context: typer.Context,
     uri: SourceUri,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("work/audit"),
     size: Annotated[int, typer.Option(min=1, help="How many vectors are drawn at random.")] = 300,
     everything: Annotated[bool, typer.Option("--all", help="Audit all vectors instead of a sample.")] = False,
     guided: Annotated[
         int, typer.Option(min=0, help="How many of these are also inverted with the encoder's help.")
-    ] = 20,
+    ] = 40,
     minutes: Annotated[float, typer.Option(min=0.0, help="Time limit for guided inversion.")] = 10.0,
     fail_over: Annotated[
         float,
-        typer.Option(min=0.0, max=1.0, help="Exit with code 3 when more than this share of the texts is readable."),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="The threshold. Exit with 3 when a greater share of the texts can be read back, with 4 when that is "
+            "undecided.",
+        ),
     ] = 0.1,
-    show_text: Annotated[bool, typer.Option("--show-text", help="Show texts in the report instead of dots.")] = False,
+    show_text: Annotated[
+        bool, typer.Option("--show-text", help="Show texts in the report, and make it readable by you only.")
+    ] = False,
     calibrate: Annotated[
         str | None,
         typer.Option(
             help="Texts like yours, one per line, for the estimate where the database holds no texts.",
-            show_default="built-in sentences",
+            show_default="built-in texts of many kinds",
         ),
     ] = None,
     detect: Annotated[
@@ -53,6 +63,9 @@ def audit(
         list[str] | None,
         typer.Option(help="Count the terms in this file, one per line; the kind has the file's name. May be repeated."),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with a stopped audit of the same vectors, or start it again.")
+    ] = True,
     column: SourceColumn = None,
     id_column: SourceIdColumn = None,
     text_column: SourceTextColumn = None,
@@ -68,22 +81,28 @@ def audit(
     bootstrap: Annotated[int, typer.Option(min=1, help="Bootstrap resamples for each interval.")] = 1000,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, with a row per vector.")] = (
+        False
+    ),
 ) -> None:
     """Find out how much of its texts a vector database gives away, and write a report.
 
-    The database is only read. The exit code is 3 when the share of readable texts is above --fail-over, and else 0.
+    The database is only read. Exit codes: 0 if the share of texts that can be read back is below --fail-over, 3 if it
+    is above, 4 if it is undecided, 2 for a mistake that you can fix. Ctrl-C ends it with a report of what is done; the
+    same command goes on from there.
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
     from unembed.audit.leaks import LeakDetectors, read_pattern, read_terms
     from unembed.cli.evaluate import show_progress
+    from unembed.cli.flags import name_flags
+    from unembed.cli.interrupt import early_end
     from unembed.cli.output import show_json
     from unembed.connectors import open_vectors
     from unembed.corpus import read_texts
-    from unembed.errors import from_os_error, require_extra
+    from unembed.errors import from_os_error
+    from unembed.text import printable_lines
 
-    require_extra("eval", "sacrebleu")
     try:
         output.mkdir(parents=True, exist_ok=True)  # fail now, not after half an hour
     except OSError as error:
@@ -94,7 +113,6 @@ def audit(
 
     from unembed.audit import AuditSettings
     from unembed.audit import audit as examine
-    from unembed.audit.run import BUILT_IN
     from unembed.inverter import Inverter
     from unembed.report import to_json, write_report
 
@@ -109,27 +127,34 @@ def audit(
         show_text=show_text,
         detectors=detectors,
     )
-    with show_progress() as on_progress:
+    with show_progress() as on_progress, early_end() as interrupted:
         result = examine(
             source,
             inverter,
             settings,
             encoder=_find_encoder(inverter, encoder, device),
             unfinished=output / _UNFINISHED,
+            resume=resume,
             asked=encoder,
             calibration=known,
-            calibration_name=BUILT_IN if calibrate is None else Path(calibrate).name,
+            calibration_name=Path(calibrate).name if calibrate else "",
             command=_command(),
             on_progress=on_progress,
+            on_encoder=lambda sentence: typer.echo(f"Encoder: {printable_lines(sentence)}", err=True),
+            on_rows=_show_so_far,
+            interrupted=interrupted,
         )
         write_report(output, result)
+        stopped = interrupted()
     if as_json:
         show_json(to_json(result))
     else:
-        _show(result)
+        _show(result, lambda text: name_flags(text, context.command.params))
     typer.echo(f"Report: {output / 'report.html'}", err=True)
-    if result.verdict.exposed:
-        raise typer.Exit(EXPOSED)
+    if stopped:
+        typer.echo("Interrupted. The same command goes on from here.", err=True)
+        raise typer.Exit(_INTERRUPTED)
+    raise typer.Exit(EXIT_CODES[result.verdict.outcome])
 
 
 def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
@@ -156,7 +181,16 @@ def _command() -> str:
     return shlex.join(["unembed", *map(mask_passwords, sys.argv[1:])])
 
 
-def _show(result: "Audit") -> None:
+def _show_so_far(attacker: "AttackerName", rows: "list[Row]", total: int) -> None:
+    """Print the share of readable texts as soon as some vectors are done."""
+    from unembed.measures import percent
+
+    share = sum(row.values["readable"] for row in rows) / len(rows)
+    typer.echo(f"{attacker}: {len(rows):,} of {total:,} vectors, {percent(share)} read back in substance", err=True)
+
+
+def _show(result: "Audit", name_flags: Any) -> None:
+    from unembed.audit.verdict import explain, headline
     from unembed.cli.output import show_result
     from unembed.measures import BY_NAME
 
@@ -164,12 +198,12 @@ def _show(result: "Audit") -> None:
     for attack in result.attacks:
         row: dict[str, object] = {"n": attack.n}
         for name in _SHOWN:
-            figure, show = attack.figures[name], BY_NAME[name].show_plainly
-            row[name] = f"{show(figure.value)} ({show(figure.low)} to {show(figure.high)})"
+            figure, measure = attack.figures[name], BY_NAME[name]
+            row[measure.plain] = (
+                f"{measure.show(figure.value)} ({measure.show(figure.low)} to {measure.show(figure.high)})"
+            )
         rows[f"{attack.name}, {'measured' if attack.known else 'estimated'}"] = row
     show_result(rows, title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
-    verdict = result.verdict
-    typer.echo(
-        f"{'Exposed' if verdict.exposed else 'Below the threshold'}: {verdict.readable.value:.1%} of the texts come "
-        f"back with at least half of their words ({verdict.attacker}); the threshold is {verdict.threshold:.1%}."
-    )
+    typer.echo(f"{headline(result)}.")
+    for sentence in explain(result):
+        typer.echo(name_flags(sentence))

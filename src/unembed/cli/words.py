@@ -19,10 +19,17 @@ def words(
     uri: SourceUri,
     find: Annotated[
         list[str] | None,
-        typer.Option(help="Only vectors that give this word away. If given several times: any of these words."),
+        typer.Option(
+            help="Only vectors that have this word, or another form of it, among their --top likeliest words. If given "
+            "several times: any of these words."
+        ),
     ] = None,
     count: Annotated[
-        bool, typer.Option("--count", help="Count how many vectors give each word away, instead of listing vectors.")
+        bool,
+        typer.Option(
+            "--count",
+            help="Count the vectors of each word, instead of listing vectors.",
+        ),
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
@@ -40,6 +47,8 @@ def words(
 ) -> None:
     """Name the words that vectors give away: a first look, without their order.
 
+    A text may hold a word that is not among its likeliest ones. --find says how often that was measured to happen.
+
     Example: unembed words chroma:./db#notes --find invoice
     """
     from collections import Counter
@@ -47,6 +56,8 @@ def words(
     import numpy as np
 
     from unembed.audit import WordReader
+    from unembed.audit.calibration import stored_for
+    from unembed.audit.finding import trust_for
     from unembed.cli.interrupt import early_end
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.cli.results import open_results
@@ -61,7 +72,12 @@ def words(
     results = open_results(output, resume)
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
-    reader = WordReader(Inverter.from_pretrained(model, device=device), top=top, vocabulary=vocabulary, find=find or [])
+    inverter = Inverter.from_pretrained(model, device=device)
+    reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
+    wanted = [index for forms in reader.wanted.values() for index in forms]
+    calibration = stored_for(inverter.info) if find else None
+    trust = None
+    holding = dict.fromkeys(reader.wanted, 0)
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
     done = results.rows if results else 0
@@ -75,7 +91,11 @@ def words(
             counts += named.counts()
             first, seen = seen, seen + len(batch)
             progress.advance(task, len(batch))
-            kept = named.holding(reader.wanted.values()) if find else np.ones(len(batch), dtype=bool)
+            kept = named.holding(wanted) if find else np.ones(len(batch), dtype=bool)
+            for word, forms in reader.wanted.items():
+                holding[word] += int(named.holding(forms).sum())
+            if calibration and trust is None:
+                trust = trust_for(calibration, batch.vectors)
             shown += int(kept.sum())
             if not count:
                 records = [
@@ -92,15 +112,19 @@ def words(
                 break
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
-    shown_words = list(reader.wanted.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()
     if count:
-        table = [(reader.words[index], int(counts[index])) for index in shown_words]
+        common = counts.argsort()[::-1][:_MOST_COMMON].tolist()
+        table = list(holding.items()) if find else [(reader.words[index], int(counts[index])) for index in common]
         if as_json:
-            write_json_lines({"word": word, "vectors": number, "of": seen} for word, number in table)
+            missed = {"missed": trust and round(trust.missed(top), 3)} if find else {}
+            write_json_lines({"word": word, "vectors": number, "of": seen, **missed} for word, number in table)
         else:
             write_lines(f"{number:>9,}  {number / seen:>6.1%}  {word}" for word, number in table)
-    elif find:
-        typer.echo(f"{shown:,} of {seen - done:,} vectors give away {' or '.join(find)}.", err=True)
+    if find:
+        words_ = " or ".join(find)
+        typer.echo(f"{shown:,} of {seen - done:,} vectors have {words_} among their {top:,} likeliest words.", err=True)
+        unknown = "How many texts are missed was not measured for this inverter: no hit is no all-clear."
+        typer.echo(trust.explain(top) if trust else unknown, err=True)
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)

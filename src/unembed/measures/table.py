@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from unembed.measures.bleu import bleu_counts, bleu_of_counts, sentence_bleu
-from unembed.measures.tokens import exact_match, readable, token_accuracy, token_f1
+from unembed.measures.content import content_precision, content_recall, passage_recall, readable
+from unembed.measures.tokens import exact_match, token_accuracy, token_f1
 from unembed.measures.vectors import cosine
 from unembed.measures.words import rouge_l, word_set_f1
 
@@ -136,13 +137,41 @@ MEASURES = (
 READABLE = Measure(
     "readable",
     "Readable texts",
-    "Readable texts",
-    "Share of vectors from which at least half of the words come back (token F1 of 50% or more).",
-    "ids",
+    "Texts read back in substance",
+    "Share of texts of which a passage came back with at least half of its content words. A passage is the whole text, "
+    "or 24 words of it in a row. Content words are compared by their stems.",
+    "texts",
     readable,
     hit=True,
 )
 """The measure that decides the verdict of an audit."""
+CONTENT_MEASURES = (
+    Measure(
+        "passage_recall",
+        "Passage recall",
+        "Content words of the best passage",
+        "Share of its content words that came back from the passage that came back best.",
+        "texts",
+        passage_recall,
+    ),
+    Measure(
+        "content_recall",
+        "Content word recall",
+        "Content words of the whole text",
+        "Share of the text's different content words that the recovered text has. A long text cannot come back whole.",
+        "texts",
+        content_recall,
+    ),
+    Measure(
+        "content_precision",
+        "Content word precision",
+        "Recovered words that are true",
+        "Share of the recovered text's content words that the original has too.",
+        "texts",
+        content_precision,
+    ),
+)
+"""What of a text's substance came back."""
 PERPLEXITY = Measure(
     "perplexity",
     "Perplexity",
@@ -150,7 +179,7 @@ PERPLEXITY = Measure(
     "How surprised a small language model is by each token of the recovered text.",
     format="number",
 )
-BY_NAME = {measure.name: measure for measure in (READABLE, *MEASURES, PERPLEXITY)}
+BY_NAME = {measure.name: measure for measure in (READABLE, *CONTENT_MEASURES, *MEASURES, PERPLEXITY)}
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-READABLE_FROM = 0.5
-"""A text counts as readable when its token F1 reaches this: at least half of its words came back."""
-
 
 def token_hits(recovered: Sequence[int], reference: Sequence[int]) -> list[bool]:
     """Say for each of the reference's positions whether the recovered text has the same token there."""
@@ -26,8 +23,3 @@ def token_f1(recovered: Sequence[int], reference: Sequence[int]) -> float:
 def exact_match(recovered: Sequence[int], reference: Sequence[int]) -> float:
     """1 when all tokens are equal, else 0."""
     return float(list(recovered) == list(reference))
-
-
-def readable(recovered: Sequence[int], reference: Sequence[int]) -> float:
-    """1 when at least half of the words came back, else 0."""
-    return float(token_f1(recovered, reference) >= READABLE_FROM)

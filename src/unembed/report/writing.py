@@ -13,9 +13,9 @@ JSON_FILE = "report.json"
 
 
 def write_report(folder: Path, audit: Audit) -> None:
-    """Write ``report.html`` and ``report.json``."""
-    write_json(folder / JSON_FILE, to_json(audit))
-    write_text(folder / HTML_FILE, render(audit))
+    """Write ``report.html`` and ``report.json``; if they show texts, only their owner can read them."""
+    write_json(folder / JSON_FILE, to_json(audit), private=audit.shows_text)
+    write_text(folder / HTML_FILE, render(audit), private=audit.shows_text)
 
 
 def to_json(audit: Audit) -> dict[str, Any]:
