@@ -9,6 +9,7 @@ import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
+from unembed.decoding.guided.forecast import Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
 
@@ -19,6 +20,8 @@ _SMALLEST_GAIN = 1e-5
 _KEPT_RECORD = 0.9
 # Rounds without gain after which the search goes on from another first hypothesis, as long as there are any.
 _ROUNDS_PER_START = 6
+# Combinations whose vectors are forecast before some of them are embedded.
+_CONSIDERED = 200
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -59,6 +62,8 @@ class Search:
         self._seen: set[Ids] = set()
         self._slots = SlotBook()
         self._memory = EditMemory(target, config.fluency)
+        self._forecast = Forecast(len(target))
+        self._target = target
         self._cost = _FIRST_COST
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
@@ -90,6 +95,8 @@ class Search:
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
         attempts = self._combine()
+        for parent in self.beam:
+            self._rank(parent)
         chances = self.chances()
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
@@ -119,15 +126,40 @@ class Search:
 
     def _combine(self) -> list[Attempt]:
         """Return the combinations of known edits that are expected to beat the leader."""
+        if self._leader is None:
+            return []
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
         combinations.sort(key=lambda pair: -pair[0])
-        attempts: dict[Ids, Attempt] = {}
+        sums: dict[Ids, tuple[float, Attempt]] = {}
         for score, attempt in combinations:
-            if len(attempts) == self.config.combinations or self._leader is None or score < self.score(self._leader):
-                break
             if attempt.ids not in self._seen:
-                attempts.setdefault(attempt.ids, attempt)
-        return list(attempts.values())
+                sums.setdefault(attempt.ids, (score, attempt))
+            if len(sums) == _CONSIDERED:
+                break
+        if not sums:
+            return []
+        # Two predictions: the sum of the edits' effects, and the forecast from all texts.
+        forecast = self._expect(self._leader, [(attempt.ids, attempt.fluency) for _, attempt in sums.values()])
+        ranked = [((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)]
+        ranked.sort(key=lambda pair: -pair[0])
+        least = self.score(self._leader)
+        return [attempt for score, attempt in ranked[: self.config.combinations] if score >= least]
+
+    def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]]) -> list[float]:
+        """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
+        vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts])
+        cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
+        expected: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
+        return expected
+
+    def _rank(self, parent: Hypothesis) -> None:
+        """Put those proposals of each move last that should come nearest to the target."""
+        proposals = [proposal for move in parent.proposals.values() for proposal in move]
+        if proposals:
+            score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
+            for move, ranked in parent.proposals.items():
+                ranked.sort(key=score.__getitem__)
+                parent.proposals[move] = _spread(parent.ids, ranked)
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""
@@ -154,6 +186,7 @@ class Search:
                 _KEPT_RECORD * value + (1 - _KEPT_RECORD) * first
                 for value, first in zip(self._record[move], prior, strict=True)
             ]
+        self._forecast.learn([each.ids for _, each in attempts], [each.vector for _, each in attempts])
         self._pool = list(dict.fromkeys([*self.beam, *self._parents]))
         for attempt, hypothesis in attempts:
             self._pool.append(hypothesis)
@@ -217,3 +250,16 @@ class Search:
         while hypothesis is not None and hypothesis.parent is not None:
             hypothesis = hypothesis.parent
         return hypothesis
+
+
+def _spread(ids: Ids, proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Take proposals in turns: first the best of those that add the same tokens, then the second best of each."""
+    own = set(ids)
+    count: dict[Ids, int] = {}
+    turns = []
+    for proposal in reversed(proposals):
+        added = tuple(token for token in proposal.ids if token not in own)
+        turns.append(count.get(added, 0) if added else 0)
+        count[added] = turns[-1] + 1
+    order = sorted(range(len(turns)), key=turns.__getitem__)
+    return [proposals[-1 - index] for index in reversed(order)]
