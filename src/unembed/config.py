@@ -294,9 +294,9 @@ class _EffortLimits(NamedTuple):
 
 Effort = Literal["quick", "normal", "thorough"]
 _LIMITS: dict[Effort, _EffortLimits] = {
-    "quick": _EffortLimits(calls=300, patience=8),
-    "normal": _EffortLimits(calls=2_000, patience=50),
-    "thorough": _EffortLimits(calls=10_000, patience=200),
+    "quick": _EffortLimits(calls=300, patience=16),
+    "normal": _EffortLimits(calls=2_000, patience=100),
+    "thorough": _EffortLimits(calls=10_000, patience=400),
 }
 
 
@@ -321,11 +321,11 @@ class GuidedConfig(_Section):
     """First hypotheses per vector: the likeliest lengths that differ enough."""
     beam: Positive = 1
     """Hypotheses that single changes are proposed for."""
-    parents: Positive = 4
+    parents: Positive = 2
     """Hypotheses whose known changes are combined."""
-    proposals: Positive = 32
+    proposals: Positive = 16
     """Changed hypotheses that a round embeds, per vector."""
-    combinations: Count = 16
+    combinations: Count = 8
     """How many of these may be combinations of changes that were tried before."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""

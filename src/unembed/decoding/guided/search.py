@@ -18,10 +18,13 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
-# Rounds without gain after which the search goes on from another first hypothesis, as long as there are any.
-_ROUNDS_PER_START = 6
+# Rounds without progress after which the search goes on from another first hypothesis, as long as there are any; and
+# the share of the remaining distance that counts as progress.
+_ROUNDS_PER_START, _PROGRESS = 16, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
+# How much worse than the leader a combination may be expected to be, relative to the remaining distance.
+_MARGIN = 0.15
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -55,6 +58,8 @@ class Search:
         """Of all."""
         self.rounds_without_gain = 0
         """Since the search went on from another start."""
+        self.left: list[Hypothesis] = []
+        """The best that each earlier start has led to."""
         self.encoder_calls = 0
         self.passes = 0
         self._parents: list[Hypothesis] = []
@@ -70,6 +75,8 @@ class Search:
         self._starts: list[Hypothesis] = []
         self._leader: Hypothesis | None = None
         self._rounds_without_best = 0
+        self._rounds_without_progress = 0
+        self._progress = -np.inf
 
     @property
     def finished(self) -> bool:
@@ -125,7 +132,7 @@ class Search:
         return {move: successes / attempts for move, (successes, attempts) in self._record.items()}
 
     def _combine(self) -> list[Attempt]:
-        """Return the combinations of known edits that are expected to beat the leader."""
+        """Return the combinations of known edits that are expected to beat the leader, or nearly so."""
         if self._leader is None:
             return []
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
@@ -140,9 +147,11 @@ class Search:
             return []
         # Two predictions: the sum of the edits' effects, and the forecast from all texts.
         forecast = self._expect(self._leader, [(attempt.ids, attempt.fluency) for _, attempt in sums.values()])
-        ranked = [((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)]
+        ranked = [
+            ((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)
+        ]
         ranked.sort(key=lambda pair: -pair[0])
-        least = self.score(self._leader)
+        least = self.score(self._leader) - _MARGIN * (1 - self._leader.cosine)
         return [attempt for score, attempt in ranked[: self.config.combinations] if score >= least]
 
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]]) -> list[float]:
@@ -222,11 +231,16 @@ class Search:
             return
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
+        leading = self.score(ranked[0])
+        if leading > self._progress + _PROGRESS * (1 - ranked[0].cosine):
+            self._progress, self._rounds_without_progress = leading, 0
+        else:
+            self._rounds_without_progress += 1
         self._rounds_without_best = 0 if best else self._rounds_without_best + 1
         self._leader, self.best = ranked[0], ranked[0] if best else self.best
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
-        if self.rounds_without_gain >= _ROUNDS_PER_START and self._starts:
+        if self._rounds_without_progress >= _ROUNDS_PER_START and self._starts:
             self._start_again()
         else:
             # A search that is stuck looks further.
@@ -236,10 +250,13 @@ class Search:
         """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
         self._starts = [each for each in self._starts if each is not self._origin(self._leader)]
         self._starts.sort(key=self.score)
+        assert self._leader is not None
+        self.left.append(self._leader)
         self._leader = self._starts.pop() if self._starts else self.best
         assert self._leader is not None
         self.beam = self._parents = [self._leader]
-        self.rounds_without_gain = 0
+        self.rounds_without_gain = self._rounds_without_progress = 0
+        self._progress = -np.inf
 
     def _beats(self, hypothesis: Hypothesis, other: Hypothesis | None) -> bool:
         return other is None or self.score(hypothesis) > self.score(other) + _SMALLEST_GAIN
