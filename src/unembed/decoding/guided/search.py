@@ -56,8 +56,6 @@ class Search:
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
         """Of all."""
-        self.rounds_without_gain = 0
-        """Since the search went on from another start."""
         self.left: list[Hypothesis] = []
         """The best that each earlier start has led to."""
         self.encoder_calls = 0
@@ -75,7 +73,8 @@ class Search:
         self._starts: list[Hypothesis] = []
         self._leader: Hypothesis | None = None
         self._rounds_without_best = 0
-        self._rounds_without_progress = 0
+        # Since the search went on from another start.
+        self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
     @property
@@ -124,7 +123,7 @@ class Search:
                 proposal = Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency)
                 attempt.parent.proposals[move].append(proposal)
         if not attempts:
-            self.rounds_without_gain = self._rounds_without_best = self.config.round_patience
+            self._rounds_without_gain = self._rounds_without_best = self.config.round_patience
         return attempts
 
     def chances(self) -> dict[str, float]:
@@ -230,7 +229,7 @@ class Search:
         if not ranked:
             return
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
-        self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
+        self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
         leading = self.score(ranked[0])
         if leading > self._progress + _PROGRESS * (1 - ranked[0].cosine):
             self._progress, self._rounds_without_progress = leading, 0
@@ -244,7 +243,7 @@ class Search:
             self._start_again()
         else:
             # A search that is stuck looks further.
-            self.beam = ranked[: self.config.beam + self.rounds_without_gain // _ROUNDS_PER_WIDTH]
+            self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
 
     def _start_again(self) -> None:
         """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
@@ -255,7 +254,7 @@ class Search:
         self._leader = self._starts.pop() if self._starts else self.best
         assert self._leader is not None
         self.beam = self._parents = [self._leader]
-        self.rounds_without_gain = self._rounds_without_progress = 0
+        self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
     def _beats(self, hypothesis: Hypothesis, other: Hypothesis | None) -> bool:
