@@ -271,9 +271,13 @@ class TrainingConfig(_Section):
 
 
 BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "confidence", "adaptive"]
-Strategy = Literal[BlindStrategy, "guided"]
+SearchStrategy = Literal["surrogate", "guided"]
+Strategy = Literal[BlindStrategy, SearchStrategy]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
-"""How a canvas can be filled. All but ``guided`` work without the encoder."""
+"""How a canvas can be filled. All but ``guided`` work without the encoder; ``surrogate`` needs an inverter that has a
+stand-in for it."""
+SEARCHES: tuple[str, ...] = get_args(SearchStrategy)
+"""Those that change texts and compare their vectors with the one given."""
 SAMPLING = ("euler", "euler-remask", "two-stage")
 """Those that draw tokens at random: their hypotheses of one length differ."""
 
@@ -301,12 +305,12 @@ _LIMITS: dict[Effort, _EffortLimits] = {
 
 
 class GuidedConfig(_Section):
-    """The search with the encoder: how it begins, what it tries, and when it ends."""
+    """The search with the encoder, or with its surrogate: how it begins, what it tries, and when it ends."""
 
     effort: Effort = "normal"
     """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
     calls: Positive | None = None
-    """Encoder calls per vector after which the search ends; None: by the effort."""
+    """Texts embedded per vector after which the search ends; None: by the effort."""
     patience: Positive | None = None
     """Rounds without a better hypothesis after which a vector is finished; None: by the effort."""
     rounds: Count | None = None
@@ -334,7 +338,7 @@ class GuidedConfig(_Section):
 
     @property
     def call_limit(self) -> int:
-        """Encoder calls per vector after which the search ends."""
+        """Texts embedded per vector after which the search ends."""
         return _LIMITS[self.effort].calls if self.calls is None else self.calls
 
     @property
@@ -386,14 +390,19 @@ class DecodingConfig(_Section):
         return self.candidates or (1 if self.strategy in SAMPLING else _LENGTHS)
 
     @property
+    def searches(self) -> bool:
+        """Whether texts are changed and embedded again and again, by the encoder or by its surrogate."""
+        return self.strategy in SEARCHES
+
+    @property
     def needs_encoder(self) -> bool:
         """Whether the encoder is asked on the way."""
         return self.strategy == "guided" or self.rerank > 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.strategy == "guided" and self.rerank:
-            raise ValueError("rerank is for blind strategies; guided embeds its hypotheses anyway")
+        if self.searches and self.rerank:
+            raise ValueError(f"rerank is for blind strategies; {self.strategy} embeds its hypotheses anyway")
         return self
 
 

@@ -4,6 +4,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,8 +23,8 @@ from unembed.checkpoint import (
     push_checkpoint,
     save_checkpoint,
 )
-from unembed.config import BATCHES_AT_ONCE, DecodingConfig, parse
-from unembed.decoding import GuidedRounds, Step, TextOracle, decode
+from unembed.config import BATCHES_AT_ONCE, SEARCHES, DecodingConfig, parse
+from unembed.decoding import GuidedRounds, Step, SurrogateEncoder, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.model import ConditionalMDLM, NoiseSchedule
@@ -55,9 +56,11 @@ class Inversion:
     passes: int
     """Passes of the denoiser over canvases of this text."""
     score: float
-    """The model's own score of the text; if the encoder was asked, the cosine of its vector with the one given."""
+    """The model's own score of the text; if texts were embedded, the cosine of its vector with the one given."""
     encoder_calls: int = 0
-    """Texts embedded on the way; 0 when blind."""
+    """Texts that the encoder embedded on the way; 0 when it was not asked."""
+    surrogate_calls: int = 0
+    """Texts that its surrogate embedded on the way."""
 
     @property
     def confidence(self) -> float:
@@ -169,7 +172,8 @@ class Inverter:
             embeddings: (n, d), or one vector (d,). Any norm: they are scaled to the sphere.
             options: how to decode.
             lengths: how many tokens each text has, where that is known; else the model's own guess.
-            encoder: the encoder that made the vectors, for ``strategy="guided"`` and ``rerank`` only.
+            encoder: the encoder that made the vectors, for ``strategy="guided"`` and ``rerank`` only;
+                ``strategy="surrogate"`` does with the inverter's own stand-in for it.
             batch_size: hypotheses decoded together.
             **changes: keys of :class:`~unembed.config.DecodingConfig`, for example ``strategy="adaptive", steps=4``.
         """
@@ -223,7 +227,7 @@ class Inverter:
             options,
             lengths=known,
             batch_size=batch_size,
-            oracle=self._make_oracle(encoder) if options.needs_encoder else None,
+            oracle=self._make_oracle(options, encoder),
             interrupted=interrupted,
         )
 
@@ -232,7 +236,7 @@ class Inverter:
         embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
         options: DecodingConfig | None = None,
         *,
-        encoder: "Encoder",
+        encoder: "Encoder | None" = None,
         lengths: Sequence[int] | None = None,
         batch_size: int = 64,
         **changes: Any,
@@ -242,13 +246,17 @@ class Inverter:
         Each item is the list of steps of a round. After ``stop()`` the next round is the last and gives the best texts.
         Arguments as of :meth:`invert`; all vectors are searched together, so give a few.
         """
+        options = make_options(options, {"strategy": "guided"} | changes if options is None else changes)
+        oracle = self._make_oracle(options, encoder)
+        if oracle is None or not options.searches:
+            raise ConfigError(f"The strategy '{options.strategy}' does not search.", f"Take {' or '.join(SEARCHES)}.")
         vectors, known = self._prepare(embeddings, lengths)
         return GuidedRounds(
             self.engine,
             self.noise,
             vectors,
-            make_options(options, changes | {"strategy": "guided"}),
-            oracle=self._make_oracle(encoder),
+            options,
+            oracle=oracle,
             lengths=known,
             batch_size=batch_size,
         )
@@ -262,8 +270,18 @@ class Inverter:
         known = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
         return torch.from_numpy(vectors).to(self.device), known
 
-    def _make_oracle(self, encoder: "Encoder | None") -> TextOracle:
-        if encoder is None:
+    @cached_property
+    def surrogate(self) -> SurrogateEncoder:
+        """The stand-in for the encoder that the model brings along, if it has one."""
+        return SurrogateEncoder(self.model, self.tokenizer, self.info.encoder)
+
+    def _make_oracle(self, options: DecodingConfig, encoder: "Encoder | None") -> TextOracle | None:
+        """Return what embeds hypotheses; None if nothing needs to."""
+        if options.strategy == "surrogate":
+            encoder = self.surrogate
+        elif not options.needs_encoder:
+            return None
+        elif encoder is None:
             raise ConfigError(
                 "Guided decoding and reranking need the encoder that made the vectors.",
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
@@ -372,7 +390,8 @@ class Inverter:
                 strategy=options.strategy,
                 passes=text.passes,
                 score=text.score,
-                encoder_calls=text.encoder_calls,
+                encoder_calls=text.encoder_calls if options.needs_encoder else 0,
+                surrogate_calls=0 if options.needs_encoder else text.encoder_calls,
             )
             for text in step.finished(self.info.vocabulary)
         }

@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from unembed.cli.interrupt import early_end
-from unembed.config import STRATEGIES, GuidedConfig
+from unembed.config import SEARCHES, STRATEGIES, GuidedConfig
 from unembed.decoding.guided.search import Search
 from unembed.inverter import Inverter
 
-BLIND = [strategy for strategy in STRATEGIES if strategy != "guided"]
+BLIND = [strategy for strategy in STRATEGIES if strategy not in SEARCHES]
 
 
 @pytest.fixture(autouse=True)
@@ -338,8 +338,8 @@ class TestOptions:
             (["--seed", -1], "seed: Input should be greater than or equal to 0"),
             (["--guided", "--rounds", -1], "guided.rounds: Input should be greater than or equal to 0"),
             (["--guided", "--strategy", "euler"], "--guided means --strategy guided"),
-            (["--rounds", 3], "--rounds is for guided decoding"),
-            (["--effort", "quick"], "--effort is for guided decoding"),
+            (["--rounds", 3], "--rounds is for searches"),
+            (["--effort", "quick"], "--effort is for searches"),
             (["--guided", "--effort", "heroic"], "--effort"),
             (["--guided", "--calls", 0], "guided.calls: Input should be greater than 0"),
             (["--length", 13], "--length is 13, but this inverter writes at most 12 tokens"),

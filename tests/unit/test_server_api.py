@@ -157,6 +157,15 @@ def test_a_fixed_canvas_can_be_watched_too(serve, make_inverter):
     assert events[-1][0] == "done"
 
 
+def test_a_model_with_a_surrogate_searches_without_an_encoder(serve, make_inverter):
+    inverter = make_inverter(freeze_token_embeddings=True, surrogate={"layers": 1})
+    client = serve([ServedModel("one", inverter)])
+    assert "surrogate" in client.get("/api/models").json()["models"][0]["strategies"]
+    answer = client.post("/api/invert", json={"vector": VECTOR, "strategy": "surrogate", "rounds": 2}).json()
+    assert (answer["strategy"], answer["encoder_calls"]) == ("surrogate", 0)
+    assert answer["surrogate_calls"] > 0
+
+
 def test_the_models_are_described(serve, make_inverter, fake_encoder):
     metrics = {"token_f1": 0.5, "step": 7, "note": "not a number", "elbo": float("nan")}
     client = serve([ServedModel("one", make_inverter(metrics), fake_encoder), ServedModel("two", make_inverter())])
@@ -169,6 +178,7 @@ def test_the_models_are_described(serve, make_inverter, fake_encoder):
     assert one["parameters"] > 0
     assert "guided" in one["strategies"]
     assert "guided" not in two["strategies"]
+    assert "surrogate" not in one["strategies"]
     assert [defence["kind"] for defence in answer["defences"]] == list(DEFENCES)
     assert answer["limits"]["batch"] == 64
 
@@ -240,7 +250,7 @@ def test_everything_is_described(serve):
         ({"vector": VECTOR, "steps": 65}, "steps is 65; expected at most 64"),
         ({"vector": VECTOR, "candidates": 17}, "candidates is 17; expected at most 16"),
         ({"vector": VECTOR, "strategy": "guided", "rounds": 51}, "rounds is 51; expected at most 50"),
-        ({"vector": VECTOR, "rounds": 5}, "rounds is for the strategy guided"),
+        ({"vector": VECTOR, "rounds": 5}, "rounds is for the strategies surrogate and guided"),
         ({"vector": VECTOR, "length": 13}, "lengths from 1 to 12"),
         ({"vector": VECTOR, "temperature": 1e-9}, "temperature: expected 0, or at least 0.01"),
         ({"vector": VECTOR, "stepps": 3}, "stepps: Extra inputs are not permitted"),

@@ -3,6 +3,7 @@
 import os
 import signal
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.testing import assert_close
 
 from unembed.checkpoint import load_checkpoint
-from unembed.config import ModelRecipe
+from unembed.config import DecodingConfig, ModelRecipe
 from unembed.decoding.guided.surrogate import SurrogateEncoder
 from unembed.encoders import EncoderDescription
 from unembed.errors import ConfigError
@@ -130,3 +131,36 @@ def test_an_inverter_without_a_surrogate_says_how_to_get_one(build_model, stand_
     _, encoder = stand_in
     with pytest.raises(ConfigError, match="no surrogate(.|\n)*model.surrogate.layers"):
         SurrogateEncoder(build_model(), encoder.tokenizer, encoder.description)
+
+
+@pytest.fixture
+def inverter(make_inverter):
+    return make_inverter(readout="linear", freeze_token_embeddings=True, surrogate={"layers": 2}, norm="post")
+
+
+def test_a_search_with_it_comes_nearer_than_blind_decoding_and_asks_no_encoder(inverter):
+    texts = [inverter.tokenizer.decode(ids) for ids in ([20, 31, 25], [22, 27, 29, 24])]
+    vectors = inverter.surrogate.encode(texts)
+    blind = inverter.surrogate.encode([each.text for each in inverter.invert(vectors)])
+    for before, vector, after in zip(blind, vectors, inverter.invert(vectors, strategy="surrogate"), strict=True):
+        assert after.score > before @ vector + 0.01
+        assert (after.strategy, after.encoder_calls) == ("surrogate", 0)
+        assert after.surrogate_calls > 0
+
+
+def test_its_rounds_can_be_taken_one_by_one(inverter):
+    vectors = inverter.surrogate.encode([inverter.tokenizer.decode([20, 31])])
+    rounds = inverter.guided_rounds(vectors, strategy="surrogate", guided={"rounds": 3})
+    *_, last = rounds
+    (whole,) = inverter.invert(vectors, strategy="surrogate", guided={"rounds": 3})
+    assert inverter.read(last[0], DecodingConfig(strategy="surrogate"))[0] == whole
+
+
+def test_only_searches_have_rounds(inverter):
+    with pytest.raises(ConfigError, match="'confidence' does not search(.|\n)*surrogate or guided"):
+        inverter.guided_rounds(np.ones((1, 16)), DecodingConfig())
+
+
+def test_the_strategy_is_refused_where_there_is_no_surrogate(make_inverter):
+    with pytest.raises(ConfigError, match="no surrogate"):
+        make_inverter().invert(np.ones((1, 16)), strategy="surrogate")

@@ -101,8 +101,7 @@ def evaluate(
     from unembed.corpus import read_texts
     from unembed.errors import ConfigError, did_you_mean, from_os_error, require_extra
 
-    strategies = tuple(dict.fromkeys(strategy or [DecodingConfig().strategy, *STRATEGIES]))
-    for name in strategies:
+    for name in strategy or []:
         if name not in STRATEGIES:
             raise ConfigError(f"There is no strategy '{name}'.", f"In --strategy, {did_you_mean(name, STRATEGIES)}")
     model = model or [DEFAULT]
@@ -118,8 +117,10 @@ def evaluate(
     from unembed.evaluation.texts import PROTOCOLS
 
     subjects = _load(model, short_names(model, parts=2), encoder, engine, device)
+    surrogate = all(subject.inverter.model.surrogate is not None for subject in subjects)
+    possible = [name for name in STRATEGIES if surrogate or name != "surrogate"]
     settings = EvaluationSettings(
-        strategies=strategies,
+        strategies=tuple(dict.fromkeys(strategy or [DecodingConfig().strategy, *possible])),
         protocols=tuple(name for name in PROTOCOLS if protocol in (name, ProtocolName.both)),
         limit=limit,
         guided_limit=guided_limit,

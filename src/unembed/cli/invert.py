@@ -55,7 +55,8 @@ def invert(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or guided, with the encoder.",
+            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, or guided "
+            "with the encoder.",
             show_default="confidence",
         ),
     ] = None,
@@ -63,14 +64,12 @@ def invert(
     steps: Annotated[int | None, typer.Option(help="Largest number of passes, without the encoder.")] = None,
     effort: Annotated[
         EffortName | None,
-        typer.Option(
-            help="How long --guided searches for a text that it has not recovered exactly.", show_default="normal"
-        ),
+        typer.Option(help="How long to search for a text that is not recovered exactly.", show_default="normal"),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Largest number of search rounds, with --guided.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Largest number of rounds of a search.")] = None,
     calls: Annotated[
         int | None,
-        typer.Option(help="Largest number of texts to embed per vector, with --guided.", show_default="by --effort"),
+        typer.Option(help="Largest number of texts that a search embeds per vector.", show_default="by --effort"),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Hypotheses per vector; the best is kept.")] = None,
     rerank: Annotated[
@@ -147,7 +146,7 @@ def invert(
     total = len(given) if isinstance(given, list) else given.rows
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
-    with early_end(possible=options.strategy == "guided") as interrupted:
+    with early_end(possible=options.searches) as interrupted:
         job = InversionJob(
             inverter,
             options,
@@ -194,17 +193,19 @@ def _decoding_options(
     **others: float | None,
 ) -> "DecodingConfig":
     """Check the options that were given; the configuration has defaults for the others."""
-    from unembed.config import DecodingConfig, parse
+    from unembed.config import SEARCHES, DecodingConfig, parse
     from unembed.errors import ConfigError
 
     if guided and strategy not in (None, "guided"):
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
-    if wanted["strategy"] == "guided":
+    if wanted["strategy"] in SEARCHES:
         search["candidates"] = candidates
     elif unused := [name for name, value in search.items() if value is not None]:
-        raise ConfigError(f"--{unused[0]} is for guided decoding.", "Add --guided, or use --steps instead.")
+        raise ConfigError(
+            f"--{unused[0]} is for searches.", "Add --guided or --strategy surrogate, or use --steps instead."
+        )
     else:
         wanted["candidates"] = candidates
     wanted["guided"] = {name: value for name, value in search.items() if value is not None}
@@ -326,6 +327,8 @@ def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
     inversion, measures = result.inversion, result.measures
     if inversion.encoder_calls:
         note = f"cosine {inversion.score:.3f}, {inversion.encoder_calls:,} texts embedded"
+    elif inversion.surrogate_calls:
+        note = f"cosine {inversion.score:.3f} by the surrogate, {inversion.surrogate_calls:,} texts tried"
     else:
         note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
     rows = [("recovered", Text.assemble(text, f"  ({note})"))]

@@ -36,20 +36,20 @@ def decode(
         options: the strategy, and how it goes about it.
         lengths: (n,) how many tokens each text has; by default the length head's likeliest.
         batch_size: hypotheses decoded together.
-        oracle: what embeds hypotheses, for ``guided`` and ``rerank``.
-        interrupted: asked between the rounds of ``guided``. Once it says yes, the searches that go on end with their
+        oracle: what embeds hypotheses, for ``guided``, ``surrogate`` and ``rerank``.
+        interrupted: asked between the rounds of a search. Once it says yes, the searches that go on end with their
             best text so far, and the vectors whose search has not begun have no step.
     """
-    if not options.needs_encoder:
+    if not (options.searches or options.rerank):
         steps = decode_blind(engine, noise, embeddings, options, lengths=lengths, batch_size=batch_size)
     elif oracle is None:
         raise ConfigError(
-            "Guided decoding and reranking need an encoder.", "Give an oracle, or choose a blind strategy."
+            "Searching and reranking need something that embeds texts.", "Give an oracle, or choose a blind strategy."
         )
     else:
         search = partial(decode_guided, interrupted=interrupted)
-        with_encoder = search if options.strategy == "guided" else decode_reranked
-        steps = with_encoder(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
+        decoder = search if options.searches else decode_reranked
+        steps = decoder(engine, noise, embeddings, options, oracle=oracle, lengths=lengths, batch_size=batch_size)
     # Not a decorator: a generator would leave gradients off in its receiver's code between two steps.
     while True:
         with torch.no_grad():

@@ -56,11 +56,11 @@ class Step:
     passes: Tensor
     """(B,) passes of the denoiser over these canvases so far."""
     score: Tensor
-    """(B,) what hypotheses of one vector are compared by: the model's own score, or the cosine when guided."""
+    """(B,) what hypotheses of one vector are compared by: the model's own score, or the cosine in a search."""
     final: Tensor
     """(B,) whether the vector is finished and this is its result."""
     encoder_calls: Tensor
-    """(B,) texts embedded for these vectors so far; 0 when blind."""
+    """(B,) texts embedded for these vectors so far, by the encoder or by its surrogate; 0 when by neither."""
 
     def finished(self, vocabulary: CanvasVocabulary) -> list[DecodedText]:
         """Read the results: the texts of the vectors that this step finishes."""

@@ -15,7 +15,7 @@ from unembed.progress import OnProgress
 TIMED_TEXTS = 5
 """Texts that are decoded one by one, to time them."""
 TIMED_SEARCHES = 2
-"""The same for guided decoding, which takes many seconds per text."""
+"""The same for searches, which take seconds per text."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Bench:
         self._outcomes: dict[str, Scored] = {}
 
     def outcome(self, options: DecodingConfig, *, unconditional: bool = False) -> Scored:
-        """Decode and measure, unless that was done before; guided decoding takes the first texts only."""
+        """Decode and measure, unless that was done before; searches take the first texts only."""
         key = f"{options.model_dump_json()} {unconditional}"
         if key not in self._outcomes:
             count = len(self.examiner.references)
-            if options.strategy == "guided":
+            if options.searches:
                 count = min(count, self._guided_limit)
             inverter = self.subject.inverter
             if unconditional:
@@ -82,7 +82,7 @@ class Bench:
 
     def seconds_per_text(self, options: DecodingConfig) -> dict[str, float]:
         """Return the wall time of a text by itself, and within the batches of :meth:`outcome`."""
-        wanted = TIMED_SEARCHES if options.strategy == "guided" else TIMED_TEXTS
+        wanted = TIMED_SEARCHES if options.searches else TIMED_TEXTS
         alone = min(wanted, len(self.examiner.references))
         seconds = sum(
             recover(
@@ -121,13 +121,13 @@ class Bench:
 def describe(options: DecodingConfig) -> str:
     """Name a way of decoding: its strategy, and the options that are not the default."""
     changed = options.model_dump(exclude_defaults=True, exclude={"strategy", "seed", "guided"})
-    if options.strategy == "guided":
+    if options.searches:
         changed |= options.guided.model_dump(exclude_defaults=True)
     return ", ".join([options.strategy, *(f"{name.replace('_', ' ')} {value}" for name, value in changed.items())])
 
 
 def mode_of(options: DecodingConfig) -> RowMode:
     """Say what a way of decoding asks the encoder for."""
-    if options.strategy == "guided":
-        return "guided"
-    return "reranked" if options.needs_encoder else "blind"
+    if options.needs_encoder:
+        return "guided" if options.searches else "reranked"
+    return "surrogate" if options.searches else "blind"

@@ -15,7 +15,7 @@ BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Waypoint:
-    """A hypothesis without masks that a guided decoding had at some time."""
+    """A hypothesis without masks that a search had at some time."""
 
     encoder_calls: int
     """Texts embedded for it so far; 0 for a blind first hypothesis."""
@@ -31,7 +31,7 @@ class Recovered:
     passes: list[int]
     encoder_calls: list[int]
     ways: list[list[Waypoint]] = field(default_factory=list)
-    """Of guided decodings only."""
+    """Of searches only."""
     seconds: float = 0.0
     """Wall time for all of them."""
 
@@ -62,18 +62,22 @@ def recover(
         batch_size: hypotheses decoded together.
         on_finished: called after each step with how many more vectors are finished.
     """
-    guided, vocabulary = options.strategy == "guided", inverter.info.vocabulary
+    searches, vocabulary = options.searches, inverter.info.vocabulary
     ids: list[list[int]] = [[] for _ in vectors]
     passes, calls = [0] * len(vectors), [0] * len(vectors)
-    ways: list[list[Waypoint]] = [[] for _ in vectors] if guided else []
+    ways: list[list[Waypoint]] = [[] for _ in vectors] if searches else []
     begun = time.perf_counter()
     for step in inverter.decode(
         vectors, options, lengths=lengths, encoder=encoder if options.needs_encoder else None, batch_size=batch_size
     ):
         finished = step.finished(vocabulary)
         for text in finished:
-            ids[text.row], passes[text.row], calls[text.row] = text.ids, text.passes, text.encoder_calls
-        if guided:
+            ids[text.row], passes[text.row], calls[text.row] = (
+                text.ids,
+                text.passes,
+                text.encoder_calls * options.needs_encoder,
+            )
+        if searches:
             for text in step.complete(vocabulary):
                 ways[text.row].append(Waypoint(text.encoder_calls, text.score, text.ids))
         on_finished(len(finished))

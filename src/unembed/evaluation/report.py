@@ -95,8 +95,8 @@ def _notes(language_model: LanguageModel | None, store: Store | None) -> list[st
         "as text again. An uncased tokenizer (all-MiniLM-L6-v2) makes everything lower case.",
         "canvas: texts are cut to the canvas and shorter ones left out, as in the paper; their length is known. "
         "natural: texts that fit the canvas as they are; their length is guessed from the vector.",
-        "blind: from the vector alone. reranked: the encoder chooses among blind texts. guided: the encoder is asked "
-        "on the way.",
+        "blind: from the vector alone. surrogate: by a search with the inverter's stand-in for the encoder. "
+        "reranked: the encoder chooses among blind texts. guided: the encoder is asked on the way.",
         "Brackets hold 95 % bootstrap intervals (percentiles, texts resampled). Where nothing or everything was hit "
         "they shrink to a point; the true rate may still be as far away as about 3 / n.",
         "sentence_bleu and word_set_f1 are the measures that vec2text reports. Both mind the case of letters, but an "

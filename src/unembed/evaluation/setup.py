@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from unembed.config import DecodingConfig, GuidedConfig
+from unembed.config import SEARCHES, DecodingConfig, GuidedConfig
 from unembed.evaluation.bench import Bench, Subject
 from unembed.evaluation.bootstrap import Bootstrap
 from unembed.evaluation.examiner import Examiner
@@ -24,9 +24,9 @@ class EvaluationSettings:
     limit: int = 300
     """Texts per file and protocol."""
     guided_limit: int = 30
-    """Of these, texts that are decoded with the encoder."""
+    """Of these, texts that are searched for."""
     rounds: int | None = None
-    """Of guided searches, at most; None: as many as they usually take."""
+    """Of searches, at most; None: as many as they usually take."""
     rerank: int = 0
     """Blind hypotheses of the row in which the encoder chooses among them; 0 leaves it out."""
     seed: int = 0
@@ -82,13 +82,13 @@ class Setup:
 
     @cached_property
     def guided_ways(self) -> list[DecodingConfig]:
-        """Those of them that ask the encoder."""
+        """Those of them that search with the encoder."""
         return [way for way in self.ways if way.strategy == "guided"]
 
     @cached_property
     def blind(self) -> DecodingConfig:
-        """The first strategy that does without the encoder; the start of guided search where there is none."""
-        blind = (name for name in self.settings.strategies if name != "guided")
+        """The first strategy that does not search; the start of a search where there is none."""
+        blind = (name for name in self.settings.strategies if name not in SEARCHES)
         return self.options(strategy=next(blind, GuidedConfig().start))
 
     def options(self, **changes: object) -> DecodingConfig:

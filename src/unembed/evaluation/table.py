@@ -5,9 +5,10 @@ from typing import Literal
 
 from unembed.evaluation.bootstrap import Figure
 
-RowMode = Literal["blind", "reranked", "guided", "baseline", "teacher-forced"]
-"""``blind``: from the vector alone. ``reranked``: the encoder chooses among blind texts. ``guided``: it is asked on the
-way. ``baseline``: no inversion at all."""
+RowMode = Literal["blind", "surrogate", "reranked", "guided", "baseline", "teacher-forced"]
+"""``blind``: from the vector alone. ``surrogate``: by a search with the inverter's stand-in for the encoder.
+``reranked``: the encoder chooses among blind texts. ``guided``: it is asked on the way. ``baseline``: no inversion at
+all."""
 Fact = str | int | float
 
 

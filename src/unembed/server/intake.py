@@ -7,7 +7,7 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from unembed.canvas import RoundTrip
-from unembed.config import DecodingConfig
+from unembed.config import SEARCHES, DecodingConfig
 from unembed.defences import Defence
 from unembed.errors import ConfigError, UnembedError, VectorError
 from unembed.inverter import check_lengths, check_vectors, make_options
@@ -64,6 +64,7 @@ class Intake:
         }
         if request.strategy == "guided":
             model.needed_encoder("Guided decoding")
+        if request.strategy in SEARCHES:
             rounds = self._limits.rounds if request.rounds is None else request.rounds
             search = {"rounds": rounds, "candidates": request.candidates}
             wanted["guided"] = {name: value for name, value in search.items() if value is not None}

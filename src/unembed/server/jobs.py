@@ -81,8 +81,8 @@ class Job:
 
     @property
     def guided(self) -> bool:
-        """Whether it asks for a guided search, which takes seconds rather than a fraction of one."""
-        return self.options is not None and self.options.strategy == "guided"
+        """Whether it asks for a search, which takes seconds rather than a fraction of one."""
+        return self.options is not None and self.options.searches
 
     @property
     def tries_lengths(self) -> bool:

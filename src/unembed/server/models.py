@@ -111,6 +111,10 @@ class ServedModel:
         names = {vocabulary.eos: "[EOS]", vocabulary.pad: "[PAD]", vocabulary.mask: ""}
         return [names[token] if token in names else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
 
+    def _offers(self, strategy: str) -> bool:
+        needed = {"guided": self.encoder, "surrogate": self.inverter.model.surrogate}
+        return needed.get(strategy, True) is not None
+
     def describe(self, *, default: bool) -> ModelDescription:
         """Return what a client needs to know."""
         info = self.inverter.info
@@ -121,7 +125,7 @@ class ServedModel:
                 "encoder": info.encoder.name,
                 "dimension": info.encoder.dim,
                 "canvas_length": self.canvas_length,
-                "strategies": [name for name in STRATEGIES if name != "guided" or self.encoder],
+                "strategies": [name for name in STRATEGIES if self._offers(name)],
                 "guided": self.encoder is not None,
                 "parameters": sum(part.numel() for part in self.inverter.model.parameters()),
                 "default": default,

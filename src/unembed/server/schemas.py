@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator, model_validator
 
-from unembed.config import Strategy
+from unembed.config import SEARCHES, Strategy
 from unembed.defences import Defence, Kind
 from unembed.measures import Format
 from unembed.server.settings import Limits
@@ -35,7 +35,7 @@ class ChooseModel(_In):
 class DecodingOptions(ChooseModel):
     """How vectors are decoded. What is left out takes its default, as in ``unembed invert``."""
 
-    strategy: Strategy = Field(default="confidence", description="All but ``guided`` work without the encoder.")
+    strategy: Strategy = Field(default="confidence", description="Of these, only ``guided`` asks the encoder.")
     steps: int | None = Field(default=None, ge=1, description="Largest number of passes.")
     candidates: int | None = Field(default=None, ge=1, description="Hypotheses per vector; the best is kept.")
     length: int | None = Field(default=None, ge=1, description="Tokens of the text, where that is known.")
@@ -44,7 +44,7 @@ class DecodingOptions(ChooseModel):
         default=None, ge=0.0, le=5.0, description="Of the strategies that sample: 0, or at least 0.01."
     )
     seed: int | None = Field(default=None, ge=0, lt=2**32, description="The same seed gives the same text.")
-    rounds: int | None = Field(default=None, ge=0, description="Largest number of rounds, for ``guided``.")
+    rounds: int | None = Field(default=None, ge=0, description="Largest number of rounds of a search.")
 
     @field_validator("temperature")
     @classmethod
@@ -54,9 +54,9 @@ class DecodingOptions(ChooseModel):
         return value
 
     @model_validator(mode="after")
-    def _rounds_are_for_guided(self) -> Self:
-        if self.rounds is not None and self.strategy != "guided":
-            raise ValueError("rounds is for the strategy guided; expected steps instead")
+    def _rounds_are_for_searches(self) -> Self:
+        if self.rounds is not None and self.strategy not in SEARCHES:
+            raise ValueError("rounds is for the strategies surrogate and guided; expected steps instead")
         return self
 
 
@@ -148,7 +148,8 @@ class Result(_Out):
     cosine: float | None = Field(
         description="Of the recovered text's vector with the vector before its defence; null without the encoder."
     )
-    encoder_calls: int = Field(description="Texts embedded on the way; 0 when blind.")
+    encoder_calls: int = Field(description="Texts that the encoder embedded on the way.")
+    surrogate_calls: int = Field(description="Texts that its surrogate embedded on the way.")
     reference: Reference | None = Field(description="For texts only.")
     measures: dict[str, float] | None = Field(
         description="How much of the embedded text was recovered, by the names in /api/models. For texts only."

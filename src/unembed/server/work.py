@@ -137,8 +137,9 @@ class Decoding:
         inverter, size = self._model.inverter, self._settings.largest_batch
         vectors = np.stack([job.prepared.vector for job in self.jobs if job.prepared])
         lengths = None if self.jobs[0].length is None else [job.length or 0 for job in self.jobs]
-        if self._options.strategy == "guided":
-            encoder = self._model.needed_encoder("Guided decoding")
+        if self._options.searches:
+            needed = self._options.needs_encoder
+            encoder = self._model.needed_encoder("Guided decoding") if needed else None
             return inverter.guided_rounds(vectors, self._options, encoder=encoder, lengths=lengths, batch_size=size)
         return ([step] for step in inverter.decode(vectors, self._options, lengths=lengths, batch_size=size))
 
@@ -182,6 +183,7 @@ class Decoding:
             score=inversion.score,
             cosine=cosine,
             encoder_calls=inversion.encoder_calls,
+            surrogate_calls=inversion.surrogate_calls,
             reference=describe_reference(job.trip, job.model),
             measures=measure(inversion.ids, job.trip),
             statistics=job.prepared.statistics,

@@ -1,7 +1,7 @@
 /** The controls that fold away: fills them with what the server offers, and keeps their labels and hints true. */
 
 import { element, find, slide } from "./dom.js";
-import { UNDEFENDED } from "./settings.js";
+import { UNDEFENDED, searches } from "./settings.js";
 
 /** @type {Record<string, string>} */
 const STRATEGIES = {
@@ -11,6 +11,7 @@ const STRATEGIES = {
   euler: "Draws at random at all positions at once, as the diffusion process runs backwards.",
   "euler-remask": "As euler, and masks the least sure words again after each pass.",
   "two-stage": "From left to right first; then decodes the least sure words again.",
+  surrogate: "Searches as with the encoder, but with the model’s own stand-in for it.",
   guided: "Embeds its guesses, keeps those whose vector is closer to the given one, and changes them again.",
 };
 
@@ -73,14 +74,13 @@ export class Controls {
   /** @param {import("./settings.js").Settings} settings */
   refresh(settings) {
     const guided = settings.attacker === "guided";
-    const searching = guided || settings.compare === "guided";
     const strategy = guided ? "guided" : settings.strategy;
-    find("rounds-control", HTMLElement).hidden = !searching;
+    find("rounds-control", HTMLElement).hidden = !searches(strategy) && !searches(settings.compare);
     find("strategy-control", HTMLElement).hidden = guided;
     for (const name of ["steps", "rounds", "strength"]) slide(this.input(name), this.input(name).value);
     for (const name of ["steps", "rounds"]) find(`${name}-value`, HTMLOutputElement).value = this.input(name).value;
     find("strategy-hint", HTMLElement).textContent = STRATEGIES[strategy] ?? "";
-    const length = guided ? `${settings.rounds} rounds` : `${settings.steps} passes`;
+    const length = searches(strategy) ? `${settings.rounds} rounds` : `${settings.steps} passes`;
     const versus = { "": "", [UNDEFENDED]: ", beside the undefended vector" }[settings.compare] ?? `, beside ${settings.compare}`;
     find("method-choice", HTMLElement).textContent = `${strategy}, ${length}${versus}`;
     this.refreshDefence(settings);

@@ -103,8 +103,9 @@ function measures(result, known) {
     .filter(({ name, hit }) => name in values && !hit) // a hit is in the verdict already
     .map(({ name, label, meaning, format }) => [label, format === "share" ? share(values[name]) : values[name].toFixed(3), meaning]);
   figures.push(["Passes", String(result.passes), "Passes of the model over the text"]);
-  if (result.encoder_calls) {
-    figures.push(["Guesses", result.encoder_calls.toLocaleString("en"), "Texts that were embedded to compare them with the vector"]);
+  const guesses = result.encoder_calls + result.surrogate_calls;
+  if (guesses) {
+    figures.push(["Guesses", guesses.toLocaleString("en"), "Texts that were embedded to compare them with the vector"]);
   }
   figures.push(["Time", duration(result.milliseconds), "Computing time, without waiting in the queue"]);
   return element(

@@ -61,6 +61,15 @@ export function defenceOf(settings) {
 }
 
 /**
+ * Whether a strategy changes texts and compares their vectors with the one given.
+ *
+ * @param {string} strategy
+ */
+export function searches(strategy) {
+  return strategy === "guided" || strategy === "surrogate";
+}
+
+/**
  * The requests of one run: one, or two to compare.
  *
  * @param {Settings} settings
@@ -72,7 +81,7 @@ export function requestsFor(settings, given) {
   const defence = defenceOf(settings);
   /** @param {string} label @param {string} strategy @param {object | null} defence */
   const request = (label, strategy, defence) => {
-    const rounds = strategy === "guided" ? { rounds: settings.rounds } : {};
+    const rounds = searches(strategy) ? { rounds: settings.rounds } : {};
     return { label, body: { ...given, model: settings.model, strategy, steps: settings.steps, ...rounds, defence } };
   };
   if (!settings.compare) return [request(own, own, defence)];

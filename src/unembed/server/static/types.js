@@ -11,7 +11,7 @@
  * @typedef {{model: string, length: number | null, statistics: Statistics, vector: number[],
  *   reference: Reference | null}} Start
  * @typedef {{text: string, strategy: string, passes: number, milliseconds: number, score: number,
- *   cosine: number | null, encoder_calls: number, reference: Reference | null, measures: Record<string, number> | null,
+ *   cosine: number | null, encoder_calls: number, surrogate_calls: number, reference: Reference | null, measures: Record<string, number> | null,
  *   statistics: Statistics, warnings: string[], model: string}} Result
  * @typedef {{position: number, seconds: number | null}} Queued
  * @typedef {{name: string, encoder: string, dimension: number, canvas_length: number, strategies: string[],
