@@ -325,11 +325,11 @@ class GuidedConfig(_Section):
     """First hypotheses per vector: the likeliest lengths that differ enough."""
     beam: Positive = 1
     """Hypotheses that single changes are proposed for."""
-    parents: Positive = 2
+    parents: Positive = 4
     """Hypotheses whose known changes are combined."""
     proposals: Positive = 16
     """Changed hypotheses that a round embeds, per vector."""
-    combinations: Count = 8
+    combinations: Count = 6
     """How many of these may be combinations of changes that were tried before."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""

@@ -13,7 +13,6 @@ from unembed.decoding.guided.moves import (
     Tools,
     add_missing_words,
     ask_what_is_missing,
-    cross,
     deletions,
     draw_exchanges,
     exchange,
@@ -22,7 +21,6 @@ from unembed.decoding.guided.moves import (
     insertions,
     judge,
     reorder,
-    splices,
     substitute,
     substitutions,
 )
@@ -52,21 +50,6 @@ class TestReordering:
         (proposals,) = reorder(tools, [make_subject(10, 11, 12)])
         orders = sorted(texts_of(proposals))
         assert orders == [(10, 12, 11), (11, 10, 12), (11, 12, 10), (12, 10, 11), (12, 11, 10)]
-
-
-class TestCrossing:
-    def test_a_beginning_is_joined_with_an_end_that_keeps_about_the_length(self):
-        assert set(splices((1, 2, 3), (7, 8, 9), 12, resize=False)) == {(1, 8, 9), (1, 2, 9)}
-        longer = splices((1, 2, 3), (7, 8, 9), 12, resize=True)
-        assert {len(ids) for ids in longer} == {2, 3, 4, 5}
-        assert max(len(ids) for ids in splices((1, 2, 3), (7, 8, 9), 4, resize=True)) == 4
-
-    def test_texts_of_earlier_starts_are_crossed_both_ways(self, tools):
-        subject = make_subject(1, 2, 3)
-        assert cross(tools, [subject]) == [[]]
-        subject.search.left = [make_hypothesis((7, 8, 9))]
-        crossed = texts_of(cross(tools, [subject])[0])
-        assert {(1, 8, 9), (7, 2, 3), (7, 8, 3)} <= set(crossed)
 
 
 def test_tokens_are_dropped_alone_and_a_few_in_a_row_the_least_worthy_first():

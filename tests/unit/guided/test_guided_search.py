@@ -105,7 +105,7 @@ class TestSearch:
         take(search, first, second)
         child = make_hypothesis((1, 2, 9), 0.9, parent=first)
         take(search, child, parent=first)
-        for number in range(16):
+        for number in range(12):
             assert search.beam[0].ids[:2] == (1, 2)
             # A gain that is too small to be progress does not keep it from another start.
             child = make_hypothesis((1, 2, 10 + number), 0.9 + 1e-4 * number, parent=first)

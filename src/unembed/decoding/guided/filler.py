@@ -13,7 +13,7 @@ from unembed.model.candidates import Candidates
 
 _CANVASES_AT_ONCE = 64
 # Tokens that are scored for each vector: those that its readout finds likeliest.
-_SHORTLIST = 1024
+_SHORTLIST = 2048
 
 
 @dataclass(frozen=True)

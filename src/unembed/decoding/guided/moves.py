@@ -21,9 +21,8 @@ _ALTERNATIVES = 16  # per position or gap
 _WORDS = 96  # that the readout misses most
 _PLACES = 2  # for each of these words: gaps to put it into, and tokens to put it in place of
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
-_SPANS = 3
+_SPANS = 6
 _LONGEST_SPAN = 4
-_SLACK = 2  # tokens by which the length may change when two texts are crossed
 _REORDERINGS = 300  # that are drawn in a round
 # The least log-probability of a token, also of one that is not scored.
 _LOG_FLOOR = -15.0
@@ -284,25 +283,12 @@ def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     ]
 
 
-def cross(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Join the beginning of one text and the end of another, which an earlier start has led to."""
-    proposals = []
-    for subject in subjects:
-        texts: dict[Ids, None] = {}
-        for other in subject.search.left:
-            for one, two in ((subject.ids, other.ids), (other.ids, subject.ids)):
-                texts |= dict.fromkeys(splices(one, two, tools.longest, resize=tools.resize))
-        proposals.append([Proposal(ids) for ids in texts if ids != subject.ids])
-    return proposals
-
-
 MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient, least_chance=0.05),
     Move("substitute", (1.0, 8.0), substitute),
     Move("missing", (1.0, 8.0), add_missing_words, possible=lambda tools: tools.filler.has_readout),
     Move("span", (1.0, 8.0), rewrite_spans),
     Move("reorder", (1.0, 8.0), reorder, random=True),
-    Move("cross", (1.0, 8.0), cross),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )
@@ -344,19 +330,6 @@ def deletions(ids: Ids, worth: np.ndarray, likelihood: np.ndarray) -> list[Propo
     return [
         Proposal(ids[:start] + ids[end:], -float(likelihood[start:end].sum()))
         for _, start, end in sorted(spans, reverse=True)
-    ]
-
-
-def splices(one: Ids, two: Ids, longest: int, *, resize: bool) -> list[Ids]:
-    """Return the beginnings of one text, each with the ends of another that make it about as long as before."""
-    slack = _SLACK if resize else 0
-    return [
-        (*one[:cut], *two[start:])
-        for cut in range(1, len(one))
-        for start in range(
-            max(0, len(two) - len(one) + cut - slack), min(len(two), len(two) - len(one) + cut + slack + 1)
-        )
-        if cut + len(two) - start <= longest
     ]
 
 

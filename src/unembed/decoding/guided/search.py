@@ -20,11 +20,9 @@ _SMALLEST_GAIN = 1e-5
 _KEPT_RECORD = 0.9
 # Rounds without progress after which the search goes on from another first hypothesis, as long as there are any; and
 # the share of the remaining distance that counts as progress.
-_ROUNDS_PER_START, _PROGRESS = 16, 0.05
+_ROUNDS_PER_START, _PROGRESS = 12, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
-# How much worse than the leader a combination may be expected to be, relative to the remaining distance.
-_MARGIN = 0.15
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -56,8 +54,6 @@ class Search:
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
         """Of all."""
-        self.left: list[Hypothesis] = []
-        """The best that each earlier start has led to."""
         self.encoder_calls = 0
         self.passes = 0
         self._parents: list[Hypothesis] = []
@@ -131,7 +127,7 @@ class Search:
         return {move: successes / attempts for move, (successes, attempts) in self._record.items()}
 
     def _combine(self) -> list[Attempt]:
-        """Return the combinations of known edits that are expected to beat the leader, or nearly so."""
+        """Return the combinations of known edits that are expected to beat the leader."""
         if self._leader is None:
             return []
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
@@ -150,7 +146,7 @@ class Search:
             ((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)
         ]
         ranked.sort(key=lambda pair: -pair[0])
-        least = self.score(self._leader) - _MARGIN * (1 - self._leader.cosine)
+        least = self.score(self._leader)
         return [attempt for score, attempt in ranked[: self.config.combinations] if score >= least]
 
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]]) -> list[float]:
@@ -249,8 +245,6 @@ class Search:
         """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
         self._starts = [each for each in self._starts if each is not self._origin(self._leader)]
         self._starts.sort(key=self.score)
-        assert self._leader is not None
-        self.left.append(self._leader)
         self._leader = self._starts.pop() if self._starts else self.best
         assert self._leader is not None
         self.beam = self._parents = [self._leader]
