@@ -6,14 +6,34 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Build = Callable[[Path, np.ndarray, Sequence[str]], str]
+
+VECTORS = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+TEXTS = [f"text number {row}" for row in range(40)]
+EXPECTED = np.argsort(VECTORS[:, 0])
+"""The order in which ``read`` returns the rows."""
+
+
+def read(uri: str, **options: Any) -> tuple[Any, np.ndarray, list, list]:
+    """All of a store, in the order of the first numbers of its vectors: source, vectors, ids, texts."""
+    from unembed.connectors import open_vectors
+
+    source = open_vectors(uri, batch_rows=16, **options)
+    batches = list(source.usable(Counter()))
+    vectors = np.concatenate([batch.vectors for batch in batches])
+    ids = [identifier for batch in batches for identifier in batch.ids]
+    texts = [text for batch in batches for text in batch.texts or [None] * len(batch)]
+    order = np.argsort(vectors[:, 0])
+    return source, vectors[order], [ids[row] for row in order], [texts[row] for row in order]
 
 
 def chroma(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:

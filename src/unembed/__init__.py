@@ -23,6 +23,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import the public names when they are first used: torch takes seconds, ``unembed --version`` must not."""
     from importlib import import_module

@@ -8,7 +8,7 @@ import copy
 import logging
 import types
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -297,15 +297,16 @@ class _EffortLimits(NamedTuple):
 
 
 Effort = Literal["quick", "normal", "thorough"]
-_LIMITS: dict[Effort, _EffortLimits] = {
-    "quick": _EffortLimits(calls=300, patience=16),
-    "normal": _EffortLimits(calls=2_000, patience=100),
-    "thorough": _EffortLimits(calls=10_000, patience=400),
-}
 
 
 class GuidedConfig(_Section):
-    """The search with the encoder, or with its surrogate: how it begins, what it tries, and when it ends."""
+    """The search with the encoder: how it begins, what it tries, and when it ends."""
+
+    _limits: ClassVar[dict[Effort, _EffortLimits]] = {
+        "quick": _EffortLimits(calls=300, patience=16),
+        "normal": _EffortLimits(calls=2_000, patience=100),
+        "thorough": _EffortLimits(calls=10_000, patience=400),
+    }
 
     effort: Effort = "normal"
     """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
@@ -335,22 +336,36 @@ class GuidedConfig(_Section):
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005
     """Weight of the denoiser's log-likelihood (nats per text) relative to the cosine, when hypotheses are ranked."""
+    plausibility: Annotated[float, Field(ge=0.0)] = 0.0
+    """How much the log-likelihood without the vector counts in it, relative to that with the vector."""
 
     @property
     def call_limit(self) -> int:
         """Texts embedded per vector after which the search ends."""
-        return _LIMITS[self.effort].calls if self.calls is None else self.calls
+        return self._limits[self.effort].calls if self.calls is None else self.calls
 
     @property
     def round_patience(self) -> int:
         """Rounds without a better hypothesis after which a vector is finished."""
-        return _LIMITS[self.effort].patience if self.patience is None else self.patience
+        return self._limits[self.effort].patience if self.patience is None else self.patience
 
     @property
     def round_limit(self) -> int:
         """Largest number of rounds: also that after which the encoder calls must be used up."""
         rounds = -(-self.call_limit // self.proposals) + self.round_patience
         return rounds if self.rounds is None else min(self.rounds, rounds)
+
+
+class SurrogateSearchConfig(GuidedConfig):
+    """The search with the surrogate. Its vectors are not exact, so it matters more what is a likely text."""
+
+    _limits: ClassVar[dict[Effort, _EffortLimits]] = {
+        "quick": _EffortLimits(calls=300, patience=16),
+        "normal": _EffortLimits(calls=800, patience=40),
+        "thorough": _EffortLimits(calls=3_000, patience=160),
+    }
+    fluency: Annotated[float, Field(ge=0.0)] = 0.001
+    plausibility: Annotated[float, Field(ge=0.0)] = 1.0
 
 
 class DecodingConfig(_Section):
@@ -383,6 +398,7 @@ class DecodingConfig(_Section):
     entropy_bound: Annotated[float, Field(ge=0.0)] = 0.5
     """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
+    surrogate: SurrogateSearchConfig = SurrogateSearchConfig()
 
     @property
     def hypotheses(self) -> int:
@@ -393,6 +409,11 @@ class DecodingConfig(_Section):
     def searches(self) -> bool:
         """Whether texts are changed and embedded again and again, by the encoder or by its surrogate."""
         return self.strategy in SEARCHES
+
+    @property
+    def search(self) -> GuidedConfig:
+        """The options of the search, if it is one."""
+        return self.surrogate if self.strategy == "surrogate" else self.guided
 
     @property
     def needs_encoder(self) -> bool:

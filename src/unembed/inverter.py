@@ -27,9 +27,10 @@ from unembed.config import BATCHES_AT_ONCE, SEARCHES, DecodingConfig, parse
 from unembed.decoding import GuidedRounds, Step, SurrogateEncoder, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
+from unembed.measures.vectors import find_faults
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.model.packing import TABLES
-from unembed.store.fingerprint import doubtful_lengths
+from unembed.store.fingerprint import describe_scale, doubtful_lengths
 from unembed.text import well_formed
 
 if TYPE_CHECKING:
@@ -372,6 +373,13 @@ class Inverter:
             f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
         ]
 
+    def describe_scale(self, vectors: np.ndarray) -> str | None:
+        """Say by what factor vectors (n, d) were multiplied for storage; None if they were not."""
+        known = self.info.fingerprint
+        if vectors.shape[1:] != (self.info.encoder.dim,) or not (known or self.info.encoder.normalised):
+            return None
+        return describe_scale(vectors, known.norm if known else 1.0, known.norm_spread if known else 0.0)
+
     def _log_warnings(self, vectors: np.ndarray) -> None:
         """Log warnings about vectors, once per inverter."""
         if not self._warned:
@@ -415,6 +423,8 @@ def check_vectors(
         raise VectorError(
             "The vectors are not numbers in rows of one length.", "Give an array of shape (n, d)."
         ) from error
+    if vectors.shape == (0,):
+        return np.empty((0, info.encoder.dim), dtype=np.float32)
     if vectors.ndim == 1:
         vectors = vectors[None]
     if vectors.ndim != 2 or vectors.shape[1] != info.encoder.dim:
@@ -422,7 +432,7 @@ def check_vectors(
             f"The vectors have the shape {vectors.shape}; this inverter reads {info.encoder.dim} numbers each.",
             f"It was trained for {info.encoder.name}. Use an inverter for the encoder that made your vectors.",
         )
-    for what, bad in (("not finite", ~np.isfinite(vectors).all(1)), ("all zeros", ~vectors.any(1))):
+    for what, bad in find_faults(vectors).items():
         if bad.any():
             rows = first_row + np.flatnonzero(bad)
             shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")

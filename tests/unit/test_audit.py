@@ -1,4 +1,4 @@
-"""The parts of an audit: the sample, the encoder, what counts as a leak, the estimate, what is kept on the way."""
+"""The parts of an audit: the sample, the encoder, the estimate, what is kept on the way."""
 
 import json
 import tracemalloc
@@ -11,7 +11,6 @@ import pytest
 from unembed.audit.encoder import check_texts, identify
 from unembed.audit.estimate import estimate
 from unembed.audit.findings import mask
-from unembed.audit.leaks import find_leaks, gives_back
 from unembed.audit.recover import BLIND, Attacker, FinishedParts, Recovery
 from unembed.audit.result import Attack
 from unembed.audit.run import ENOUGH_GUIDED, AuditSettings, audit, judge
@@ -142,7 +141,10 @@ class TestEncoder:
 
     def test_vectors_that_do_not_look_like_it_are_refused(self):
         with pytest.raises(EncoderError, match="does not name its encoder. The vectors do not look like"):
-            identify(INFO, StorageInfo("x"), sample(VECTORS * 3))
+            identify(INFO, StorageInfo("x"), sample(VECTORS * np.linspace(1, 3, len(VECTORS))[:, None]))
+
+    def test_vectors_that_were_multiplied_for_storage_are_its_own(self):
+        assert "multiplied by about 3." in identify(INFO, StorageInfo("x"), sample(VECTORS * 3)).because
 
     def test_a_fingerprint_tells_encoders_of_one_dimension_apart(self):
         own = INFO.model_copy(update={"fingerprint": Fingerprint.of([np.abs(VECTORS)])})
@@ -159,35 +161,7 @@ class TestEncoder:
             check_texts(fake_encoder, sample(-fake_encoder.encode(texts), texts), said)
 
 
-class TestLeaks:
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("Write to maria.keller@example.com.", [("e-mail addresses", "maria.keller@example.com")]),
-            (
-                "write to maria. keller @ example. com",
-                [("e-mail addresses", "maria. keller @ example. com")],
-            ),
-            ("Call +44 20 7946 0958 now", [("phone numbers", "+44 20 7946 0958")]),
-            ("call 555 - 0123 now", [("phone numbers", "555 - 0123")]),
-            ("from 1998-2001, about 2,500 people", []),
-            ("It cost $1,250.00, or 40 euros", [("amounts of money", "$1,250.00"), ("amounts of money", "40 euros")]),
-            ("on 3 June 2024 and 2024-03-05", [("dates", "3 June 2024"), ("dates", "2024-03-05")]),
-            ("may 2 be enough", [("dates", "may 2")]),
-            ("Maria Keller and Dr. Osei", [("names", "Dr. Osei"), ("names", "Maria Keller")]),
-            ("she took insulin in lisbon", [("medical terms", "insulin"), ("places", "lisbon")]),
-            ("the cat sleeps on the mat", []),
-        ],
-    )
-    def test_what_a_text_says_about_people(self, text, expected):
-        assert sorted((leak.kind, leak.text) for leak in find_leaks(text)) == sorted(expected)
-
-    def test_only_what_is_the_same_to_the_last_digit_is_given_back(self):
-        leaks = find_leaks("Maria Keller paid $1,250 on 3 June 2024, see maria@example.com")
-        recovered = "maria keller paid $ 1, 250 on 4 june 2024, see mario @ example. com"
-        assert {leak.text for leak in gives_back(recovered, leaks)} == {"Maria Keller", "$1,250"}
-        assert gives_back("mariakeller 1250", leaks) == []
-
+class TestMask:
     def test_a_masked_text_keeps_its_shape_only(self):
         assert mask("Maria: 12 €, ü!") == "•••••: •• €, •!"
 

@@ -9,6 +9,7 @@ import pytest
 from unembed.checkpoint import load_checkpoint
 from unembed.inverter import Inverter
 from unembed.store import Fingerprint, Manifest, Store, embed_texts
+from unembed.store.fingerprint import describe_scale, find_scale
 
 RANDOM = np.random.default_rng(0)
 MEAN = RANDOM.normal(size=32)
@@ -164,3 +165,32 @@ def centred(rows: int, seed: int = 3) -> np.ndarray:
     """Vectors of 16 numbers around a mean."""
     drawn = np.linspace(-1, 1, 16) + 0.5 * np.random.default_rng(seed).normal(size=(rows, 16))
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+
+class TestScaledVectors:
+    """Vectors that were multiplied for storage are the encoder's own."""
+
+    @pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+    def test_one_factor_for_all_raises_no_doubt_and_is_named(self, fingerprint, factor):
+        scaled = factor * vectors(20)
+        assert fingerprint.doubts(scaled) == []
+        assert find_scale(scaled, fingerprint.norm) == pytest.approx(factor)
+        assert f"multiplied by about {factor:.3g}." in describe_scale(scaled, fingerprint.norm)
+
+    def test_whole_numbers_raise_no_doubt_though_each_vector_has_its_own_factor(self, fingerprint):
+        drawn = vectors(5)
+        codes = np.rint(127 * drawn / np.abs(drawn).max(axis=1, keepdims=True)).astype(np.int8).astype(np.float32)
+        assert fingerprint.doubts(codes) == []
+        assert "rounded to whole numbers" in describe_scale(codes, fingerprint.norm)
+
+    def test_another_encoder_is_noticed_however_its_vectors_are_scaled(self, fingerprint):
+        (doubt,) = fingerprint.doubts(7.0 * vectors(20, mean=-MEAN[::-1]))
+        assert "deviate from its means" in doubt
+
+    def test_lengths_of_all_kinds_are_doubted(self, fingerprint):
+        (doubt,) = fingerprint.doubts(vectors(20) * np.linspace(1, 5, 20)[:, None])
+        assert "one has the length" in doubt
+
+    def test_vectors_as_they_were_made_have_no_scale(self, fingerprint):
+        assert find_scale(vectors(20), fingerprint.norm) is None
+        assert describe_scale(vectors(20), fingerprint.norm) is None

@@ -23,6 +23,7 @@ def test_every_public_name_can_be_imported():
     import unembed
 
     assert all(getattr(unembed, name) is not None for name in unembed.__all__)
+    assert dir(unembed) == sorted(unembed.__all__)
 
 
 def test_a_public_name_that_does_not_exist_is_an_attribute_error():

@@ -92,6 +92,7 @@ def test_the_readout_alone_names_words_in_order_of_their_probability(make_invert
 
 def test_no_vectors_give_no_inversions(make_inverter):
     assert make_inverter().invert(np.empty((0, 16))) == []
+    assert make_inverter().invert([]) == []
 
 
 @pytest.mark.parametrize(

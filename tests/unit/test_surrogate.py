@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from unembed.checkpoint import load_checkpoint
 from unembed.config import DecodingConfig, ModelRecipe
+from unembed.decoding.guided.filler import MaskFiller, Question
 from unembed.decoding.guided.surrogate import SurrogateEncoder
 from unembed.encoders import EncoderDescription
 from unembed.errors import ConfigError
@@ -150,9 +151,9 @@ def test_a_search_with_it_comes_nearer_than_blind_decoding_and_asks_no_encoder(i
 
 def test_its_rounds_can_be_taken_one_by_one(inverter):
     vectors = inverter.surrogate.encode([inverter.tokenizer.decode([20, 31])])
-    rounds = inverter.guided_rounds(vectors, strategy="surrogate", guided={"rounds": 3})
+    rounds = inverter.guided_rounds(vectors, strategy="surrogate", surrogate={"rounds": 3})
     *_, last = rounds
-    (whole,) = inverter.invert(vectors, strategy="surrogate", guided={"rounds": 3})
+    (whole,) = inverter.invert(vectors, strategy="surrogate", surrogate={"rounds": 3})
     assert inverter.read(last[0], DecodingConfig(strategy="surrogate"))[0] == whole
 
 
@@ -164,3 +165,13 @@ def test_only_searches_have_rounds(inverter):
 def test_the_strategy_is_refused_where_there_is_no_surrogate(make_inverter):
     with pytest.raises(ConfigError, match="no surrogate"):
         make_inverter().invert(np.ones((1, 16)), strategy="surrogate")
+
+
+def test_how_plausible_a_text_is_does_not_depend_on_the_vector(make_inverter):
+    inverter = make_inverter()
+    filler = MaskFiller(inverter.engine, inverter.noise, torch.tensor(np.eye(16, dtype=np.float32)[:2]))
+    canvas = (20, filler.mask, 25)
+    questions = [Question(row, canvas) for row in (0, 1)]
+    assert_close(*filler.log_probabilities(questions, with_vector=False), atol=1e-2, rtol=0.0)
+    one, two = filler.log_probabilities(questions)
+    assert (one - two).abs().max() > 0.1

@@ -10,7 +10,7 @@ from unembed.connectors import StorageInfo
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError
 from unembed.measures import cosine
-from unembed.store.fingerprint import doubtful_lengths
+from unembed.store.fingerprint import describe_scale, doubtful_lengths
 
 # Below this cosine, the stored vectors were not made from the stored texts by this encoder; rounding stays far above.
 _SAME, _FOREIGN = 0.97, 0.5
@@ -66,11 +66,12 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
             f"inverter reads: {'; '.join(doubts)}.",
             f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
+    scale = _scale(info, sample)
     likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(
         name,
         f"The database does not name its encoder. The vectors match {name} in {likeness} and in their {width} numbers, "
-        "so this encoder is assumed.",
+        f"so this encoder is assumed.{f' {scale}' if scale else ''}",
         certain=False,
     )
 
@@ -80,6 +81,13 @@ def _doubts(info: CheckpointInfo, sample: Sample) -> list[str]:
     if info.fingerprint:
         return info.fingerprint.doubts(sample.vectors)
     return doubtful_lengths(sample.vectors, 1.0) if info.encoder.normalised else []
+
+
+def _scale(info: CheckpointInfo, sample: Sample) -> str | None:
+    """Say by what factor the vectors were multiplied for storage."""
+    if info.fingerprint:
+        return describe_scale(sample.vectors, info.fingerprint.norm, info.fingerprint.norm_spread)
+    return describe_scale(sample.vectors, 1.0) if info.encoder.normalised else None
 
 
 def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Identified:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unembed.audit.estimate import Estimate
-from unembed.audit.leaks import KINDS, Leak, find_leaks, gives_back
+from unembed.audit.leaks import Kind, Leak, LeakDetectors, gives_back
 from unembed.audit.recover import Recovery
 from unembed.audit.result import Attack, AttackerName, Example, Group, LeakCount
 from unembed.connectors.source import Id
@@ -59,6 +59,7 @@ def describe_attack(
     originals: OriginalTexts | None,
     estimated: Estimate | None,
     show_text: bool,
+    detectors: LeakDetectors,
 ) -> Attack:
     """Put together what one attacker recovered.
 
@@ -70,12 +71,13 @@ def describe_attack(
         originals: the texts, where they are known.
         estimated: the measures, where they are not.
         show_text: whether examples may be read.
+        detectors: find what texts say about people.
     """
     if originals is not None:
         per_text = measure(recoveries, originals)
         figures = to_figures(per_text, bootstrap)
         lengths = [len(tokens) for tokens in originals.ids[: len(recoveries)]]
-        held = [find_leaks(text) for text in originals.written[: len(recoveries)]]
+        held = [detectors.find(text) for text in originals.written[: len(recoveries)]]
         given = [gives_back(recovery.text, leaks) for recovery, leaks in zip(recoveries, held, strict=True)]
     else:
         assert estimated is not None
@@ -83,7 +85,7 @@ def describe_attack(
         figures = estimated.figures | to_figures(_cosines(recoveries), bootstrap)
         lengths = [len(recovery.ids) for recovery in recoveries]
         held = None
-        given = [find_leaks(recovery.text) for recovery in recoveries]
+        given = [detectors.find(recovery.text) for recovery in recoveries]
     f1 = per_text["token_f1"]
     return Attack(
         name=name,
@@ -92,7 +94,7 @@ def describe_attack(
         figures=figures,
         distribution=np.histogram(f1, bins=_STEPS, range=(0.0, 1.0))[0].tolist(),
         by_length=_by_length(f1, lengths, bootstrap),
-        leaks=_count_leaks(held, given, bootstrap),
+        leaks=_count_leaks(detectors.kinds, held, given, bootstrap),
         examples=_examples(recoveries, ids, f1, given, originals, show_text),
         seconds_per_vector=float(np.mean([recovery.seconds for recovery in recoveries])),
         encoder_calls=float(np.mean([recovery.encoder_calls for recovery in recoveries])),
@@ -118,10 +120,13 @@ def _by_length(f1: np.ndarray, lengths: Sequence[int], bootstrap: Bootstrap) -> 
 
 
 def _count_leaks(
-    held: Sequence[Sequence[Leak]] | None, given: Sequence[Sequence[Leak]], bootstrap: Bootstrap
+    kinds: Sequence[Kind],
+    held: Sequence[Sequence[Leak]] | None,
+    given: Sequence[Sequence[Leak]],
+    bootstrap: Bootstrap,
 ) -> list[LeakCount]:
     counts = []
-    for kind in KINDS:
+    for kind in kinds:
         holding = None if held is None else sum(any(leak.kind == kind for leak in leaks) for leaks in held)
         gives = np.array([any(leak.kind == kind for leak in leaks) for leaks in given], dtype=np.float64)
         counts.append(LeakCount(kind, holding, int(gives.sum()), bootstrap.mean(gives)))

@@ -1,7 +1,7 @@
 """The audit: vectors and an inverter in, results out. Knows neither files nor pages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from unembed.audit.assumptions import doubt_the_encoder, state_assumptions
 from unembed.audit.encoder import check_texts, identify
 from unembed.audit.estimate import Estimate, estimate
 from unembed.audit.findings import OriginalTexts, describe_attack, measure
+from unembed.audit.leaks import LeakDetectors
 from unembed.audit.lists import load_lines
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
 from unembed.audit.result import Attack, AttackerName, Audit, Calibration, SourceFacts, Verdict
@@ -46,6 +47,8 @@ class AuditSettings:
     resamples: int = 1000
     """Behind each interval."""
     show_text: bool = False
+    detectors: LeakDetectors = field(default_factory=LeakDetectors)
+    """What texts say about people: the built-in kinds, and the user's own."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,7 @@ class _Runs:
             originals=originals,
             estimated=None if originals is not None else self._estimate(name, recoveries, seconds),
             show_text=settings.show_text,
+            detectors=settings.detectors,
         )
 
     def _estimate(self, name: AttackerName, recoveries: list[Recovery], seconds: float) -> Estimate:
@@ -226,6 +230,7 @@ class _Runs:
             minutes=self._settings.minutes,
             calibration=None if self._known is None else self._known.name,
         )
+        sentences.append(self._settings.detectors.note)
         if self._known is not None and not certain:
             sentences += doubt_the_encoder(self._recoveries["blind"], self._known_recoveries["blind"])
         return sentences

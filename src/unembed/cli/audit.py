@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName
-from unembed.cli.sources import SourceColumn, SourceUri
+from unembed.cli.sources import SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -43,7 +43,19 @@ def audit(
             show_default="built-in sentences",
         ),
     ] = None,
+    detect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Count another kind of information: NAME=REGEX, for example 'tickets=TCK-[0-9]+'. May be repeated."
+        ),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        typer.Option(help="Count the terms in this file, one per line; the kind has the file's name. May be repeated."),
+    ] = None,
     column: SourceColumn = None,
+    id_column: SourceIdColumn = None,
+    text_column: SourceTextColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     encoder: Annotated[
         str | None,
@@ -64,6 +76,7 @@ def audit(
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
+    from unembed.audit.leaks import LeakDetectors, read_pattern, read_terms
     from unembed.cli.evaluate import show_progress
     from unembed.cli.output import show_json
     from unembed.connectors import open_vectors
@@ -76,7 +89,8 @@ def audit(
     except OSError as error:
         raise from_os_error(error, f"making the folder {output}") from error
     known = None if calibrate is None else list(read_texts(calibrate))
-    source = open_vectors(uri, column=column, batch_rows=_BATCH)
+    detectors = LeakDetectors([*map(read_pattern, detect or []), *map(read_terms, terms or [])])
+    source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
 
     from unembed.audit import AuditSettings
     from unembed.audit import audit as examine
@@ -93,6 +107,7 @@ def audit(
         seed=seed,
         resamples=bootstrap,
         show_text=show_text,
+        detectors=detectors,
     )
     with show_progress() as on_progress:
         result = examine(

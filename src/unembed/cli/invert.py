@@ -1,5 +1,6 @@
 """``unembed invert``: texts or vectors in, recovered texts out. Knows how results are shown, not how they are made."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unembed.cli.sources import ResultsPath, Resume, SourceIdColumn, SourceTextColumn
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -17,12 +20,19 @@ if TYPE_CHECKING:
     from unembed.canvas import RoundTrip
     from unembed.cli.animation import Row
     from unembed.cli.job import InputBatch, InversionJob, InvertedText
+    from unembed.cli.results import ResultFile
     from unembed.config import DecodingConfig
     from unembed.connectors import VectorSource
+    from unembed.connectors.source import Id
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
 _STDIN = "-"
+# A single word with such an ending is the name of a file, not a sentence.
+_DATA_ENDING = re.compile(
+    r"\.(?:arrow|bin|db|faiss|feather|h5|hdf5|index|lance|pickle|pkl|pt|pth|safetensors|sqlite3?|txt|xlsx)",
+    re.IGNORECASE,
+)
 # More vectors than this are not animated.
 _ANIMATED_AT_MOST = 16
 
@@ -47,7 +57,7 @@ def invert(
         list[str] | None,
         typer.Argument(
             help="Texts (a round trip through the encoder); or one file of vectors: .npy, .npz, .csv, .tsv, .jsonl, "
-            ".parquet; or a vector database, as in unembed audit; or - for stdin, a vector per line.",
+            ".json, .parquet; or a vector database, as in unembed audit; or - for stdin, a vector per line.",
             show_default=False,
         ),
     ] = None,
@@ -90,6 +100,8 @@ def invert(
         str | None,
         typer.Option(help="The array, column or field that holds the vectors.", show_default="detected automatically"),
     ] = None,
+    id_column: SourceIdColumn = None,
+    text_column: SourceTextColumn = None,
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -101,6 +113,8 @@ def invert(
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     batch_size: Annotated[int, typer.Option(min=1, help="Hypotheses decoded together.")] = 64,
+    output: ResultsPath = None,
+    resume: Resume = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per text, one a line.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every pass as well.")] = False,
     animation: Annotated[
@@ -113,6 +127,7 @@ def invert(
     """
     from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
+    from unembed.cli.results import open_results
     from unembed.config import BATCHES_AT_ONCE
     from unembed.hub import fetch_checkpoint
 
@@ -130,12 +145,18 @@ def invert(
         top_k=top_k,
         seed=seed,
     )
-    given = _open(source or [], column, limit, BATCHES_AT_ONCE * batch_size)
+    results = open_results(output, resume)
+    given = _open(source or [], (column, id_column, text_column), limit, batch_size)
+    if not isinstance(given, list):
+        given = given.in_growing_batches(BATCHES_AT_ONCE * batch_size)
+    done = results.rows if results else 0
+    if done:
+        given = given[done:] if isinstance(given, list) else given.after(done, results.last_id if results else None)
     with loading(f"the inverter {model}"):
         folder = fetch_checkpoint(model)
         # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
-        from unembed.cli.job import InputBatch, InversionJob
+        from unembed.cli.job import InversionJob
         from unembed.inverter import Inverter
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
@@ -146,7 +167,7 @@ def invert(
     total = len(given) if isinstance(given, list) else given.rows
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
-    with early_end(possible=options.searches) as interrupted:
+    with early_end() as interrupted:
         job = InversionJob(
             inverter,
             options,
@@ -156,30 +177,68 @@ def invert(
             batch_size=batch_size,
             trace=trace,
             interrupted=interrupted,
+            first_row=done,
         )
-        batches = job.embed(given) if isinstance(given, list) else (InputBatch(vectors) for vectors in given.batches)
-        if watched and total is not None and total <= _ANIMATED_AT_MOST:
-            _animate(job, batches, console)
+        batches = job.embed(given) if isinstance(given, list) else _read(given, inverter)
+        if results:
+            finished = _write(job, batches, total, results)
+        elif watched and total is not None and total <= _ANIMATED_AT_MOST:
+            finished = _animate(job, batches, console)
         else:
-            _list(job, batches, total, as_json=as_json)
+            finished = _list(job, batches, total, as_json=as_json)
         if interrupted():
-            typer.echo("Stopped early: these are the best texts so far.", err=True)
+            _end_early(finished, best_so_far=options.searches, results=results)
+    if not finished and not done:
+        typer.echo("There were no vectors to invert.", err=True)
 
 
-def _list(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, *, as_json: bool) -> None:
+def _list(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, *, as_json: bool) -> int:
+    """Print results; return how many there were."""
     from unembed.cli.output import show_json_line
 
-    inverted_any = False
-    with _progress(total) as advance:
+    finished = 0
+    with _progress(total, hidden=sys.stdout.isatty()) as advance:
         for result in job.run(batches):
-            inverted_any = True
+            finished += 1
             if as_json:
                 show_json_line(_record(result))
             else:
                 _print(result)
             advance()
-    if not inverted_any:
-        typer.echo("There were no vectors to invert.", err=True)
+    return finished
+
+
+def _write(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, results: "ResultFile") -> int:
+    """Write results to a file; return how many there were."""
+    finished = 0
+    with results, _progress(total) as advance:
+        for result in job.run(batches):
+            finished += 1
+            results.write([_record(result)])
+            advance()
+    return finished
+
+
+def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None") -> None:
+    """Say what there is after Ctrl-C: a search ends with its best texts, other work without the rest."""
+    done = "these are the best texts so far" if best_so_far else f"{finished:,} texts are done"
+    more = " Run the same command with --resume to continue." if results else ""
+    typer.echo(f"Stopped early: {done}.{more}", err=True)
+    if not best_so_far:
+        raise typer.Exit(1)
+
+
+def _read(source: "VectorSource", inverter: "Inverter") -> "Iterator[InputBatch]":
+    """Read vectors; say once if they were scaled for storage."""
+    from unembed.cli.job import InputBatch
+
+    said = False
+    for batch in map(InputBatch.of, source.checked):
+        note = None if said else inverter.describe_scale(batch.vectors)
+        if note:
+            said = True
+            typer.echo(note, err=True)
+        yield batch
 
 
 def _decoding_options(
@@ -202,20 +261,22 @@ def _decoding_options(
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
     if wanted["strategy"] in SEARCHES:
         search["candidates"] = candidates
+        wanted[wanted["strategy"]] = {name: value for name, value in search.items() if value is not None}
     elif unused := [name for name, value in search.items() if value is not None]:
         raise ConfigError(
             f"--{unused[0]} is for searches.", "Add --guided or --strategy surrogate, or use --steps instead."
         )
     else:
         wanted["candidates"] = candidates
-    wanted["guided"] = {name: value for name, value in search.items() if value is not None}
     given = {name: value for name, value in wanted.items() if value is not None}
     return parse(DecodingConfig, given, "The decoding configuration")
 
 
-def _open(source: list[str], column: str | None, limit: int | None, batch_rows: int) -> "list[str] | VectorSource":
-    """Decide whether the input is texts, a file of vectors, or stdin."""
-    from unembed.connectors import open_vectors, read_vector_lines
+def _open(
+    source: list[str], columns: tuple[str | None, str | None, str | None], limit: int | None, batch_rows: int
+) -> "list[str] | VectorSource":
+    """Decide whether the input is texts, a file of vectors, or stdin; ``columns`` hold vectors, ids and texts."""
+    from unembed.connectors import mask_passwords, open_vectors, read_vector_lines
     from unembed.errors import VectorError
     from unembed.text import well_formed
 
@@ -223,30 +284,37 @@ def _open(source: list[str], column: str | None, limit: int | None, batch_rows: 
         raise VectorError(
             "There is nothing to invert.", "Give a text, a file of vectors, or vectors on stdin, one per line."
         )
-    files = [name for name in source if name == _STDIN or _is_file(name)]
+    files = [name for name in source if name == _STDIN or _is_source(name)]
+    names = dict(zip(("column", "id_column", "text_column"), columns, strict=True))
     if source and not files:
         return [well_formed(text) for text in source[:limit]]
     if len(source) > 1:
         raise VectorError(
-            f"{files[0]} holds vectors, but other inputs are given too.", "Give texts, or one file of vectors alone."
+            f"{mask_passwords(files[0])} holds vectors, but other inputs are given too.",
+            "Give texts, or one file of vectors alone.",
         )
     if source and source != [_STDIN]:
-        vectors = open_vectors(source[0], column=column, batch_rows=batch_rows)
+        vectors = open_vectors(source[0], **names, batch_rows=batch_rows)
     else:
-        vectors = read_vector_lines(_stdin(), name="stdin", column=column, batch_rows=batch_rows)
+        # One by one: the next line may be long in coming.
+        vectors = read_vector_lines(_stdin(), name="stdin", **names, batch_rows=1)
     return vectors if limit is None else vectors.first(limit)
 
 
-def _is_file(name: str) -> bool:
+def _is_source(name: str) -> bool:
+    """Whether a name is meant as a file, a folder or a database, even if it is not there; else it is a text."""
     from unembed.connectors import is_vector_file, is_vector_uri
 
     path = Path(name)
+    is_one_word = not any(character.isspace() for character in name)
     try:
         return (
             is_vector_uri(name)
             or is_vector_file(path)
+            or path.is_dir()
             or (bool(path.suffix) and path.is_file())
             or ("/" in name and path.exists())
+            or (is_one_word and bool(_DATA_ENDING.fullmatch(path.suffix) or name.startswith(("./", "../", "/", "~/"))))
         )
     except OSError:  # too long for a name, so it is a text
         return False
@@ -282,6 +350,10 @@ def _checked(length: int | None, inverter: "Inverter") -> int | None:
 def _record(result: "InvertedText") -> dict[str, Any]:
     """Return a result as JSON has it."""
     record: dict[str, Any] = {"row": result.row}
+    if result.id is not None:
+        record["id"] = result.id
+    if result.stored is not None:
+        record["stored_text"] = result.stored
     if result.trip:
         record |= {"original": result.trip.original, "embedded": result.trip.embedded}
     record |= asdict(result.inversion)
@@ -297,7 +369,7 @@ def _print(result: "InvertedText") -> None:
 
     from unembed.cli.animation import MASK
 
-    rows = _heading(result.trip)
+    rows = _heading(result.trip, result.id, result.stored)
     several = any(step["candidate"] for step in result.trace)
     for step in result.trace:
         state = f"{step['mask_rate']:>4.0%} masked"
@@ -309,11 +381,15 @@ def _print(result: "InvertedText") -> None:
         typer.echo(f"{label:<9}  {text.plain}")
 
 
-def _heading(trip: "RoundTrip | None") -> "list[Row]":
+def _heading(trip: "RoundTrip | None", identifier: "Id | None", stored: str | None) -> "list[Row]":
+    """Return what is known before a vector is inverted: its text in a round trip, else what the source says."""
     from rich.text import Text
 
+    from unembed.text import printable
+
     if trip is None:
-        return []
+        rows = [("vector", Text(printable(str(identifier))))]
+        return rows if stored is None else [*rows, ("stored", Text(printable(stored)))]
     rows = [("original", Text(trip.original))]
     if trip.cut:
         note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
@@ -339,26 +415,32 @@ def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
     return rows
 
 
-def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Console") -> None:
-    from rich.text import Text
-
+def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Console") -> int:
+    """Show results as they come about; return how many there were."""
     from unembed.cli.animation import Animation
 
-    for row, single in enumerate(single for batch in batches for single in batch.split()):
+    finished = 0
+    for single in (single for batch in batches for single in batch.split()):
         if job.interrupted():
-            return
-        heading = _heading(single.trips[0]) if single.trips else [("vector", Text(str(row)))]
-        with Animation(console, job.painter, heading, job.options.guided.call_limit) as animation:
+            return finished
+        heading = _heading(
+            single.trips[0] if single.trips else None,
+            single.ids[0] if single.ids else None,
+            single.stored[0] if single.stored else None,
+        )
+        with Animation(console, job.painter, heading, job.options.search.call_limit) as animation:
             for result in job.run([single], animation.show):
                 text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])
+                finished += 1
+    return finished
 
 
 @contextmanager
-def _progress(total: int | None) -> "Iterator[Callable[[], None]]":
+def _progress(total: int | None, *, hidden: bool = False) -> "Iterator[Callable[[], None]]":
     """Count results on stderr, unless the results themselves appear in the terminal."""
     from unembed.progress import make_progress
 
-    with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:
+    with make_progress(disable=hidden or not sys.stderr.isatty()) as progress:
         task = progress.add_task("Inverting", total=total)
         yield lambda: progress.advance(task)

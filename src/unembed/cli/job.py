@@ -1,7 +1,7 @@
 """From texts or vectors to inversions and their measures. Knows nothing of files or of display."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from unembed.cli.animation import Painter
     from unembed.config import DecodingConfig
+    from unembed.connectors import VectorBatch
+    from unembed.connectors.source import Id
     from unembed.decoding import Step
     from unembed.encoders import Encoder
     from unembed.inverter import Inversion, Inverter
@@ -24,11 +26,26 @@ class InputBatch:
     vectors: "np.ndarray"
     trips: list[RoundTrip] = field(default_factory=list)
     """The texts of the vectors; empty if only vectors were given."""
+    ids: "Sequence[Id] | None" = None
+    """What the source calls the vectors, if they come from one."""
+    stored: "Sequence[str | None] | None" = None
+    """The texts that the source holds, if it does."""
+
+    @classmethod
+    def of(cls, batch: "VectorBatch") -> "InputBatch":
+        """Take rows of a source."""
+        return cls(batch.vectors, ids=batch.ids, stored=batch.texts)
 
     def split(self) -> "Iterator[InputBatch]":
         """Yield each vector by itself."""
         for row in range(len(self.vectors)):
-            yield InputBatch(self.vectors[row : row + 1], self.trips[row : row + 1])
+            part = slice(row, row + 1)
+            yield InputBatch(
+                self.vectors[part],
+                self.trips[part],
+                None if self.ids is None else self.ids[part],
+                None if self.stored is None else self.stored[part],
+            )
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,10 @@ class InvertedText:
     """How the recovered text compares with the one that was embedded, if one was."""
     trace: list[dict[str, Any]]
     """Every pass, if the trace was asked for."""
+    id: "Id | None" = None
+    """What the source calls the vector, if it comes from one."""
+    stored: str | None = None
+    """The text that the source holds for it."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +77,22 @@ class InversionJob:
     batch_size: int
     trace: bool
     interrupted: "Callable[[], bool]" = lambda: False
-    """Whether the user has asked a guided search to end with the best texts so far."""
+    """Whether the user has asked to end early: a search with the best texts so far, other work with what is done."""
+    first_row: int = 0
+    """The number of the first vector, if those before it were done in an earlier run."""
 
     def embed(self, texts: list[str]) -> Iterator[InputBatch]:
         """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
-        trips, vectors = self.inverter.round_trip(texts, self.encoder)
-        yield InputBatch(vectors, trips)
+        if texts:
+            trips, vectors = self.inverter.round_trip(texts, self.encoder)
+            yield InputBatch(vectors, trips)
 
     def run(
         self, batches: "Iterable[InputBatch]", watch: "Callable[[Step], None] | None" = None
     ) -> Iterator[InvertedText]:
         """Invert batches; yield each result as soon as it and all before it are finished."""
-        start = 0
+        start = self.first_row
         for batch in batches:
             finished: dict[int, Inversion] = {}
             traces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -81,6 +105,8 @@ class InversionJob:
                 batch_size=self.batch_size,
                 interrupted=self.interrupted,
             ):
+                if self.interrupted() and not self.options.searches:
+                    return
                 if watch:
                     watch(step)
                 if self.trace:
@@ -91,7 +117,15 @@ class InversionJob:
                     trip = batch.trips[row] if batch.trips else None
                     inversion = finished.pop(row)
                     measures = self._compare(inversion, trip, batch.vectors[row]) if trip else {}
-                    yield InvertedText(start + row, inversion, trip, measures, traces.pop(row, []))
+                    yield InvertedText(
+                        start + row,
+                        inversion,
+                        trip,
+                        measures,
+                        traces.pop(row, []),
+                        None if batch.ids is None else batch.ids[row],
+                        None if batch.stored is None else batch.stored[row],
+                    )
                     row += 1
             start += len(batch.vectors)
             if self.interrupted():

@@ -1,5 +1,6 @@
-"""How commands that read vectors ask for their source."""
+"""How commands that read vectors ask for their source, and where results go."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ SourceUri = Annotated[
     str,
     typer.Argument(
         help="A vector database: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, "
-        "lancedb:FOLDER#table, pgvector:postgresql://...#table.column; or a file of vectors."
+        "lancedb:FOLDER#table, postgresql://...#table.column; or a file of vectors."
     ),
 ]
 SourceColumn = Annotated[
@@ -16,4 +17,19 @@ SourceColumn = Annotated[
     typer.Option(
         help="The column, field or named vector that holds the vectors.", show_default="detected automatically"
     ),
+]
+SourceIdColumn = Annotated[
+    str | None,
+    typer.Option(help="The column or field that names each row.", show_default="the database's own id"),
+]
+SourceTextColumn = Annotated[
+    str | None,
+    typer.Option(help="The column or field that holds the stored texts.", show_default="detected automatically"),
+]
+ResultsPath = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write the results to this file as JSON lines, each as soon as it is known."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the --output file of a run that was stopped or killed.")
 ]

@@ -1,11 +1,15 @@
 """``unembed words``: the words that each vector gives away. Knows how they are shown."""
 
 import sys
-from typing import Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unembed.cli.sources import SourceColumn, SourceUri
+from unembed.cli.sources import ResultsPath, Resume, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
+
+if TYPE_CHECKING:
+    from unembed.connectors import VectorBatch
 
 _BATCH = 4096
 _MOST_COMMON = 50
@@ -26,8 +30,12 @@ def words(
     ] = 5120,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors, the first ones.")] = None,
     column: SourceColumn = None,
+    id_column: SourceIdColumn = None,
+    text_column: SourceTextColumn = None,
     model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    output: ResultsPath = None,
+    resume: Resume = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
     """Name the words that vectors give away: a first look, without their order.
@@ -39,35 +47,49 @@ def words(
     import numpy as np
 
     from unembed.audit import WordReader
+    from unembed.cli.interrupt import early_end
     from unembed.cli.output import write_json_lines, write_lines
+    from unembed.cli.results import open_results
     from unembed.connectors import open_vectors
-    from unembed.connectors.source import show_id
-    from unembed.errors import VectorError
+    from unembed.connectors.source import rows_after
+    from unembed.errors import ConfigError, VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
 
-    source = open_vectors(uri, column=column, batch_rows=_BATCH)
+    if count and output is not None:
+        raise ConfigError("--output is for a list of vectors, not for counts.", "Leave out --count or --output.")
+    results = open_results(output, resume)
+    source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
     reader = WordReader(Inverter.from_pretrained(model, device=device), top=top, vocabulary=vocabulary, find=find or [])
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
-    seen = shown = 0
-    with make_progress(disable=sys.stdout.isatty() or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Reading", total=source.rows)
-        for batch in source.usable(skipped):
+    done = results.rows if results else 0
+    seen, shown = done, 0
+    batches = rows_after(source.usable(skipped), done, results.last_id if results else None, source.name)
+    hidden = (results is None and sys.stdout.isatty()) or not sys.stderr.isatty()
+    with early_end() as interrupted, results or nullcontext(), make_progress(disable=hidden) as progress:
+        task = progress.add_task("Reading", total=source.rows, completed=done)
+        for batch in batches:
             named = reader.read(batch.vectors)
             counts += named.counts()
-            seen += len(batch)
+            first, seen = seen, seen + len(batch)
             progress.advance(task, len(batch))
             kept = named.holding(reader.wanted.values()) if find else np.ones(len(batch), dtype=bool)
             shown += int(kept.sum())
-            if count:
-                continue
-            rows = [(batch.ids[row], named.names_of(row)) for row in np.flatnonzero(kept).tolist()]
-            if as_json:
-                write_json_lines({"id": vector_id, "words": words} for vector_id, words in rows)
-            else:
-                write_lines(f"{show_id(vector_id)}\t{' '.join(words)}" for vector_id, words in rows)
+            if not count:
+                records = [
+                    _record(first + row, batch, row, named.names_of(row)) for row in np.flatnonzero(kept).tolist()
+                ]
+                if results:
+                    results.write(records)
+                elif as_json:
+                    write_json_lines(records)
+                else:
+                    write_lines(map(_line, records))
+            if interrupted():
+                typer.echo(f"Stopped early, after {seen:,} vectors.", err=True)
+                break
     if not seen:
         raise VectorError(f"{source.name} holds no vectors that can be read.", "Check the address.")
     shown_words = list(reader.wanted.values()) if find else counts.argsort()[::-1][:_MOST_COMMON].tolist()
@@ -78,7 +100,22 @@ def words(
         else:
             write_lines(f"{number:>9,}  {number / seen:>6.1%}  {word}" for word, number in table)
     elif find:
-        typer.echo(f"{shown:,} of {seen:,} vectors give away {' or '.join(find)}.", err=True)
+        typer.echo(f"{shown:,} of {seen - done:,} vectors give away {' or '.join(find)}.", err=True)
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)
+
+
+def _record(number: int, batch: "VectorBatch", row: int, words: list[str]) -> dict[str, Any]:
+    """Return one vector's words as JSON has them."""
+    record: dict[str, Any] = {"row": number, "id": batch.ids[row], "words": words}
+    text = batch.texts[row] if batch.texts else None
+    return record if text is None else record | {"stored_text": text}
+
+
+def _line(record: dict[str, Any]) -> str:
+    """Return one vector's words as a line: its id, the words, and the stored text if there is one."""
+    from unembed.text import printable
+
+    cells = [record["id"], " ".join(record["words"]), *([record["stored_text"]] if "stored_text" in record else [])]
+    return "\t".join(printable(str(cell)) for cell in cells)

@@ -3,12 +3,13 @@
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
 
-from unembed.connectors.source import StorageInfo, VectorBatch, VectorSource, unchanged
+from unembed.connectors.source import Columns, StorageInfo, VectorBatch, VectorSource, unchanged
 from unembed.errors import VectorError, did_you_mean, first_line
 
 _REMEDY = "Give a .npy file of shape (n, d), written by numpy.save."
@@ -22,10 +23,9 @@ class _Header(NamedTuple):
     dtype: np.dtype
 
 
-def read_npy(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+def read_npy(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     """Read a ``.npy`` file of shape (n, d), or (d,) for a single vector, through a memory map."""
-    if column is not None:
-        raise VectorError(f"{path} is one array: it has no columns.", "Leave out `column`.")
+    columns.refuse(f"{path} is one array: it has no columns.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except _DAMAGE as error:
@@ -39,7 +39,7 @@ def read_npy(path: Path, column: str | None, batch_rows: int) -> VectorSource:
     return _source(path, len(array), array.dtype, (array[start : start + batch_rows] for start in starts))
 
 
-def read_npz(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+def read_npz(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     """Read the one array of shape (n, d) in a ``.npz`` archive, or the one asked for, as it is unpacked."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -48,7 +48,8 @@ def read_npz(path: Path, column: str | None, batch_rows: int) -> VectorSource:
         raise VectorError(
             f"Cannot read {path}: {first_line(error)}.", "Give a .npz file written by numpy.savez."
         ) from error
-    name = _choose(headers, column, path)
+    replace(columns, vectors=None).refuse(f"{path} holds arrays of numbers alone.")
+    name = _choose(headers, columns.vectors, path)
     header = headers[name]
     _refuse(header, f"{path}, array '{name}'")
     rows = header.shape[0] if len(header.shape) == 2 else 1

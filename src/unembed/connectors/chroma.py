@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
-from unembed.connectors.source import DAMAGED, StorageInfo, VectorBatch, VectorSource, choose_part, fingerprint
+from unembed.connectors.source import DAMAGED, Columns, StorageInfo, VectorBatch, VectorSource, choose_part, fingerprint
 from unembed.errors import VectorError, first_line, require_extra
 
 DATABASE = "chroma.sqlite3"
@@ -32,7 +32,7 @@ class _Collection:
     metadata: dict[str, Any]
 
 
-def read_chroma(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_chroma(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     """Open a collection of a persistent Chroma folder.
 
     The database and the collection's index are copied to the temporary folder first, as much as this collection takes;
@@ -41,16 +41,14 @@ def read_chroma(location: str, part: str | None, column: str | None, batch_rows:
     require_extra("chroma", "chromadb")
     folder = Path(location)
     where = f"chroma:{location}"
-    if column is not None:
-        raise VectorError("A Chroma collection has one vector per row.", "Leave out `column`.")
+    Columns(columns.vectors).refuse("A Chroma collection has one vector per row.")
     if not (folder / DATABASE).is_file():
         raise VectorError(f"There is no Chroma database in {location}: it has no {DATABASE}.", "Check the path.")
     copy = tempfile.TemporaryDirectory(prefix="unembed-chroma-", ignore_cleanup_errors=True)
     collection = _copy(folder, Path(copy.name), part, where)
     name = f"{where}#{collection.name}"
-    return VectorSource(
-        name, collection.rows, _read(copy, collection, name, batch_rows), unit="id", storage=_storage_info(collection)
-    )
+    records = _read(copy, collection, columns, name, batch_rows)
+    return VectorSource(name, collection.rows, records, unit="id", storage=_storage_info(collection))
 
 
 def _copy(folder: Path, copy: Path, part: str | None, where: str) -> _Collection:
@@ -143,7 +141,7 @@ def _storage_info(collection: _Collection) -> StorageInfo:
 
 
 def _read(
-    copy: "tempfile.TemporaryDirectory[str]", collection: _Collection, name: str, batch_rows: int
+    copy: "tempfile.TemporaryDirectory[str]", collection: _Collection, columns: Columns, name: str, batch_rows: int
 ) -> Iterator[VectorBatch]:
     import chromadb
 
@@ -157,12 +155,22 @@ def _read(
             # Without the embedding function: it may want a key or a download, and nothing is embedded here.
             chosen = client.get_collection(collection.name, embedding_function=None)
             for ids in _ids(Path(folder) / DATABASE, collection, batch_rows):
-                rows = chosen.get(ids=ids, include=["embeddings", "documents"])  # type: ignore[list-item]
-                yield VectorBatch(rows["ids"], np.asarray(rows["embeddings"]), rows["documents"])
+                rows = chosen.get(ids=ids, include=["embeddings", "documents", "metadatas"])  # type: ignore[list-item]
+                names = _metadata(rows, columns.ids, rows["ids"])
+                texts = _metadata(rows, columns.texts, rows["documents"])
+                yield VectorBatch(names, np.asarray(rows["embeddings"]), texts)
         except chromadb.errors.ChromaError as error:
             raise VectorError(f"Chroma cannot read {name}: {first_line(error)}.", DAMAGED) from error
         finally:
             client.close()
+
+
+def _metadata(rows: Any, key: str | None, otherwise: Any) -> Any:
+    """Return the field that the user names of the rows' metadata; where there is none, what rows have otherwise."""
+    if key is None:
+        return otherwise
+    found = [(metadata or {}).get(key) for metadata in rows["metadatas"]]
+    return [other if value is None else str(value) for value, other in zip(found, otherwise, strict=True)]
 
 
 def _ids(database: Path, collection: _Collection, batch_rows: int) -> Iterator[list[str]]:

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from unembed.connectors.source import StorageInfo, VectorBatch, VectorSource, unchanged
+from unembed.connectors.source import Columns, StorageInfo, VectorBatch, VectorSource, unchanged
 from unembed.errors import VectorError, require_extra
 
 
-def read_faiss(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_faiss(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     """Open an index that ``faiss.write_index`` wrote; its lists are mapped into memory where FAISS can."""
     require_extra("faiss", "faiss")
     import faiss
 
     path = Path(location)
-    if part is not None or column is not None:
-        raise VectorError(f"{location} is one index: it has no parts.", "Leave out what follows #, and `column`.")
+    if part is not None:
+        raise VectorError(f"{location} is one index: it has no parts.", "Leave out what follows #.")
+    columns.refuse(f"{location} is one index: it has no columns.")
     if not path.is_file():
         raise VectorError(f"There is no file {location}.", "Check the path.")
     try:
@@ -28,8 +29,32 @@ def read_faiss(location: str, part: str | None, column: str | None, batch_rows: 
             f"{location} cannot be read as a FAISS index: {reason}", "Give a file that faiss.write_index wrote."
         ) from error
     name = f"faiss:{location}"
+    _refuse_fast_scan(index, name)
     records = unchanged([path], name, _read(index, name, batch_rows))
     return VectorSource(name, index.ntotal, records, storage=_storage_info(index))
+
+
+def _refuse_fast_scan(index: Any, name: str) -> None:
+    """Refuse lists of interleaved codes: FAISS reads beyond their end, and the process dies."""
+    import faiss
+
+    inner = _unwrap(index)[-1]
+    if isinstance(inner, faiss.IndexIVFFastScan):
+        raise VectorError(
+            f"{name} cannot give its vectors back: {type(inner).__name__} mixes the codes of 32 vectors, and FAISS "
+            "crashes when it takes them apart.",
+            "Give the vectors that the index was made from, or an index of another kind (IVFPQ without 'fs').",
+        )
+
+
+def _unwrap(index: Any) -> list[Any]:
+    """Return an index and what it wraps, from the outside in."""
+    import faiss
+
+    indexes = [index]
+    while isinstance(indexes[-1], faiss.IndexIDMap | faiss.IndexPreTransform):
+        indexes.append(faiss.downcast_index(indexes[-1].index))
+    return indexes
 
 
 def _read(index: Any, name: str, batch_rows: int) -> Iterator[VectorBatch]:
@@ -79,11 +104,9 @@ def _lists(index: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def _storage_info(index: Any) -> StorageInfo:
     import faiss
 
-    kinds = [type(index).__name__]
     distance = "inner product" if index.metric_type == faiss.METRIC_INNER_PRODUCT else "l2"
-    while isinstance(index, faiss.IndexIDMap | faiss.IndexPreTransform):
-        index = faiss.downcast_index(index.index)
-        kinds.append(type(index).__name__)
+    indexes = _unwrap(index)
+    kinds, index = [type(part).__name__ for part in indexes], indexes[-1]
     quantised: str | None = None
     if hasattr(index, "pq"):
         quantised = f"product quantisation, {index.pq.M} codes of {index.pq.nbits} bits"

@@ -2,17 +2,26 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unembed.connectors.source import DAMAGED, StorageInfo, VectorBatch, VectorSource, choose_column, choose_part
-from unembed.connectors.tables import is_list_of_numbers, read_arrow, text_column
+from unembed.connectors.source import (
+    DAMAGED,
+    Columns,
+    StorageInfo,
+    VectorBatch,
+    VectorSource,
+    choose_column,
+    choose_part,
+)
+from unembed.connectors.tables import complete_columns, is_list_of_numbers, read_arrow
 from unembed.errors import VectorError, first_line, require_extra
 
 _SUFFIX = ".lance"
 
 
-def read_lancedb(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_lancedb(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     """Open a table of a LanceDB folder."""
     require_extra("lancedb", "lancedb")
     import lancedb
@@ -31,7 +40,7 @@ def read_lancedb(location: str, part: str | None, column: str | None, batch_rows
     except Exception as error:  # of its native part, of no common class
         raise VectorError(f"{where} cannot be read: {first_line(error)}.", DAMAGED) from error
     chosen = choose_column(
-        [field.name for field in schema if is_list_of_numbers(field.type)], column, schema.names, where
+        [field.name for field in schema if is_list_of_numbers(field.type)], columns.vectors, schema.names, where
     )
     encoder = _encoder(schema.metadata or {}, chosen)
     storage = StorageInfo(
@@ -40,16 +49,15 @@ def read_lancedb(location: str, part: str | None, column: str | None, batch_rows
         encoder=encoder,
         encoder_said_by="the table's embedding function" if encoder else "",
     )
-    return VectorSource(where, rows, _read(table, schema, chosen, where, batch_rows), storage=storage)
+    columns = complete_columns(schema, replace(columns, vectors=chosen), where)
+    return VectorSource(where, rows, _read(table, columns, where, batch_rows), storage=storage)
 
 
-def _read(table: Any, schema: Any, column: str, where: str, batch_rows: int) -> Iterator[VectorBatch]:
-    text = text_column(schema)
-    identifier = "id" if "id" in schema.names else None
-    wanted = [name for name in (column, text, identifier) if name]
+def _read(table: Any, columns: Columns, where: str, batch_rows: int) -> Iterator[VectorBatch]:
+    wanted = [name for name in (columns.vectors, columns.texts, columns.ids) if name]
     try:
         batches = table.search().select(wanted).to_batches(batch_size=batch_rows)
-        yield from read_arrow(batches, column, text, where, identifier)
+        yield from read_arrow(batches, columns, where)
     except (RuntimeError, OSError) as error:
         raise VectorError(
             f"{where} can no longer be read: {first_line(error)}.",

@@ -3,10 +3,20 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unembed.connectors.source import Row, StorageInfo, VectorSource, choose_column, choose_text, gather
+from unembed.connectors.source import (
+    Columns,
+    Row,
+    StorageInfo,
+    VectorSource,
+    choose_column,
+    choose_id,
+    choose_text,
+    gather,
+)
 from unembed.corpus.lines import read_lines
 from unembed.errors import CorpusError, VectorError
 
@@ -16,7 +26,13 @@ _LONGEST_SHOWN = 30
 
 
 def read_vector_lines(
-    lines: Iterable[str], *, name: str, column: str | None = None, batch_rows: int = 1024
+    lines: Iterable[str],
+    *,
+    name: str,
+    column: str | None = None,
+    id_column: str | None = None,
+    text_column: str | None = None,
+    batch_rows: int = 1024,
 ) -> VectorSource:
     """Return the vectors that lines of text hold, one each; empty lines are passed over.
 
@@ -25,9 +41,11 @@ def read_vector_lines(
         name: where they come from, for errors.
         column: the field of an object that holds the vector; by default the only one that can, or one with a usual
             name such as ``embedding``.
+        id_column: the field that names the row, if it is not called ``id`` or the like.
+        text_column: the field that holds the text, if it is not called ``text`` or the like.
         batch_rows: vectors per batch.
     """
-    records = gather(_numbered(lines, name, column), name, "line", batch_rows)
+    records = gather(_numbered(lines, name, Columns(column, id_column, text_column)), name, "line", batch_rows)
     return VectorSource(name, None, records, unit="line", storage=StorageInfo("lines of text", precision="decimal"))
 
 
@@ -62,7 +80,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _numbered(lines: Iterable[str], name: str, column: str | None) -> Iterator[Row]:
+def _numbered(lines: Iterable[str], name: str, columns: Columns) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         if line.isspace() or not line:
             continue
@@ -72,9 +90,21 @@ def _numbered(lines: Iterable[str], name: str, column: str | None) -> Iterator[R
             continue
         record = _record(line, where)
         # Chosen once: a field that only looks like a vector in some later line must not be taken there.
-        column = choose_column([key for key in record if _is_vector(record[key])], column, record, where)
-        text = record.get(choose_text(record) or "")
-        yield number, record[column], text if isinstance(text, str) else None
+        columns = replace(columns, vectors=choose_vector(record, columns, where))
+        yield to_row(record, columns, number, where)
+
+
+def choose_vector(record: dict[str, Any], columns: Columns, where: str) -> str:
+    """Return the field of a record that holds its vector."""
+    return choose_column([key for key in record if is_vector(record[key])], columns.vectors, record, where)
+
+
+def to_row(record: dict[str, Any], columns: Columns, number: int, where: str) -> Row:
+    """Return a record as a row, with its own id if it has one, else its number."""
+    text = record.get(choose_text(record, columns.texts, where) or "")
+    name = record.get(choose_id(record, columns.ids, where) or "")
+    named = isinstance(name, str | int) and not isinstance(name, bool) and name != ""
+    return str(name) if named else number, record[columns.vectors or ""], text if isinstance(text, str) else None
 
 
 def _record(line: str, where: str) -> dict[str, Any]:
@@ -85,6 +115,7 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _is_vector(value: Any) -> bool:
+def is_vector(value: Any) -> bool:
+    """Whether a value of JSON is a list of numbers."""
     # bool is a kind of int, but no coordinate.
     return isinstance(value, list) and bool(value) and all(type(number) in (int, float) for number in value)

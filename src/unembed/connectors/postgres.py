@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unembed.connectors.source import Row, StorageInfo, VectorSource, choose_column, choose_text, gather
+from unembed.connectors.source import (
+    Columns,
+    Row,
+    StorageInfo,
+    VectorSource,
+    choose_column,
+    choose_id,
+    choose_text,
+    gather,
+)
 from unembed.connectors.uri import mask_passwords
 from unembed.errors import VectorError, did_you_mean, first_line, require_extra
 
@@ -41,16 +50,18 @@ class _Table:
     kind: str
     """The type of the column of vectors."""
     texts: str | None
+    ids: str | None
+    """The column that the user names; else the primary key is taken."""
 
 
-def read_postgres(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def read_postgres(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     """Open a column of a table.
 
     Args:
         location: a connection string, ``postgresql://user@host/database`` or ``host=... dbname=...``. A password may
             also come from PGPASSWORD or ~/.pgpass, where it is not seen.
         part: ``table``, ``table.column`` or ``schema.table.column``.
-        column: the column, if ``part`` does not say it.
+        columns: the column of vectors, if ``part`` does not say it; those of ids and texts.
         batch_rows: rows per batch.
     """
     require_extra("pgvector", "psycopg")
@@ -62,11 +73,11 @@ def read_postgres(location: str, part: str | None, column: str | None, batch_row
         connection = psycopg.connect(location, connect_timeout=_SECONDS, application_name="unembed")
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        table = _find(connection.execute(_COLUMNS).fetchall(), part, column, where)
+        table = _find(connection.execute(_COLUMNS).fetchall(), part, columns, where)
         where = f"{where}#{table.name}.{table.vectors}"
         quoted = sql.Identifier(table.schema, table.name)
         rows = _first_value(connection.execute(sql.SQL("SELECT count(*) FROM {}").format(quoted)))
-        key = _first_value(connection.execute(_KEY, [quoted.as_string(connection)]))
+        key = table.ids or _first_value(connection.execute(_KEY, [quoted.as_string(connection)]))
     except psycopg.OperationalError as error:
         raise VectorError(
             f"{where} cannot be opened: {first_line(error)}.",
@@ -101,10 +112,10 @@ def _rows(connection: Any, query: Any, batch_rows: int, where: str) -> Iterator[
         ) from error
 
 
-def _find(columns: list[tuple[str, str, str, str]], part: str | None, column: str | None, where: str) -> _Table:
+def _find(described: list[tuple[str, str, str, str]], part: str | None, columns: Columns, where: str) -> _Table:
     """Find the column of vectors that was asked for, or the only one that there is."""
     tables: dict[tuple[str, str], dict[str, str]] = {}
-    for schema, name, attribute, kind in columns:
+    for schema, name, attribute, kind in described:
         tables.setdefault((schema, name), {})[attribute] = kind
     holding = {
         table: [attribute for attribute, kind in attributes.items() if kind in _PRECISIONS or kind.endswith(".vector")]
@@ -123,10 +134,12 @@ def _find(columns: list[tuple[str, str, str, str]], part: str | None, column: st
             f"Name one: ...#TABLE.COLUMN. There are: {', '.join(existing) or 'none'}.",
         )
     table = fitting[0]
-    wanted = words[-1] if words and words[-1] != table[1] else column
+    wanted = words[-1] if words and words[-1] != table[1] else columns.vectors
     chosen = choose_column(holding[table], wanted, tables[table], f"{where}#{table[1]}")
-    texts = choose_text(attribute for attribute, kind in tables[table].items() if kind in _TEXTS)
-    return _Table(*table, chosen, tables[table][chosen], texts)
+    here = f"{where}#{table[1]}"
+    texts = choose_text((name for name, kind in tables[table].items() if kind in _TEXTS), columns.texts, here)
+    ids = choose_id(tables[table], columns.ids, here) if columns.ids else None
+    return _Table(*table, chosen, tables[table][chosen], texts, ids)
 
 
 def _fits(table: tuple[str, str], words: list[str]) -> bool:

@@ -10,12 +10,14 @@ import os
 import pickle
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from unembed.connectors.source import (
     DAMAGED,
+    Columns,
     Row,
     StorageInfo,
     VectorBatch,
@@ -36,14 +38,14 @@ _SECONDS = 30
 _TOO_MUCH = (EOFError, OverflowError, MemoryError, RecursionError)
 
 
-def read_qdrant(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
-    """Open a collection in a folder, or on a server; ``column`` is the named vector, where there are several."""
+def read_qdrant(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
+    """Open a collection in a folder, or on a server; vectors may have names, ids and texts are in the payload."""
     if location.startswith(("http://", "https://")):
-        return _read_server(location, part, column, batch_rows)
-    return _read_folder(location, part, column, batch_rows)
+        return _read_server(location, part, columns, batch_rows)
+    return _read_folder(location, part, columns, batch_rows)
 
 
-def _read_folder(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def _read_folder(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     folder, where = Path(location), f"qdrant:{location}"
     if not (folder / _META).is_file():
         hint = "It looks like a server's folder: start the server, and give its address." if _of_server(folder) else ""
@@ -52,14 +54,14 @@ def _read_folder(location: str, part: str | None, column: str | None, batch_rows
     name = choose_part(part, list(collections), "collection", where)
     where = f"{where}#{name}"
     vectors = collections[name]
-    vector = _choose_vector(vectors, column, where)
+    vector = _choose_vector(vectors, columns.vectors, where)
     database = folder / "collection" / name / "storage.sqlite"
     try:
         connection = _open(database)
         rows = connection.execute("SELECT count(*) FROM points").fetchone()[0]
     except (sqlite3.Error, ValueError, OSError) as error:
         raise VectorError(f"{database} cannot be read: {first_line(error)}.", DAMAGED) from error
-    records = gather(_points(connection, vector, where), where, "point", batch_rows)
+    records = gather(_points(connection, replace(columns, vectors=vector), where), where, "point", batch_rows)
     # As they were given: only the server normalises what it compares by cosine.
     distance = _settings(vectors, vector).get("distance")
     storage = StorageInfo("Qdrant collection (local folder)", precision="float64", distance=distance)
@@ -85,12 +87,12 @@ def _open(database: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
 
 
-def _points(connection: sqlite3.Connection, vector: str | None, where: str) -> Iterator[Row]:
+def _points(connection: sqlite3.Connection, columns: Columns, where: str) -> Iterator[Row]:
     try:
         for key, blob in connection.execute("SELECT id, point FROM points"):
             try:
                 state = _PlainUnpickler(io.BytesIO(blob)).load().__dict__
-                yield _row(state["id"], state.get("vector"), state.get("payload"), vector)
+                yield _row(state["id"], state.get("vector"), state.get("payload"), columns)
             # Errors that a damaged or forged pickle can raise.
             except (pickle.UnpicklingError, LookupError, AttributeError, TypeError, ValueError, *_TOO_MUCH) as error:
                 raise VectorError(
@@ -119,7 +121,7 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"the class {module}.{name}")
 
 
-def _read_server(location: str, part: str | None, column: str | None, batch_rows: int) -> VectorSource:
+def _read_server(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
     require_extra("qdrant", "qdrant_client")
     from qdrant_client import QdrantClient
 
@@ -137,7 +139,7 @@ def _read_server(location: str, part: str | None, column: str | None, batch_rows
     described = _ask(where, client.get_collection, name)
     parameters = described.config.params
     vectors = json.loads(json.dumps(parameters.vectors, default=lambda model: model.model_dump(mode="json")))
-    vector = _choose_vector(vectors or {}, column, where)
+    vector = _choose_vector(vectors or {}, columns.vectors, where)
     settings = _settings(vectors or {}, vector)
     quantised = settings.get("quantization_config") or described.config.quantization_config
     storage = StorageInfo(
@@ -150,7 +152,9 @@ def _read_server(location: str, part: str | None, column: str | None, batch_rows
     rows = _ask(where, client.count, name, exact=True).count
 
     def points() -> Iterator[VectorBatch]:
-        yield from gather(_scroll(client, name, vector, where, batch_rows), where, "point", batch_rows)
+        yield from gather(
+            _scroll(client, name, replace(columns, vectors=vector), where, batch_rows), where, "point", batch_rows
+        )
         now = _ask(where, client.count, name, exact=True).count
         if now != rows:
             raise VectorError(
@@ -161,7 +165,7 @@ def _read_server(location: str, part: str | None, column: str | None, batch_rows
     return VectorSource(where, rows, points(), unit="point", storage=storage)
 
 
-def _scroll(client: Any, name: str, vector: str | None, where: str, batch_rows: int) -> Iterator[Row]:
+def _scroll(client: Any, name: str, columns: Columns, where: str, batch_rows: int) -> Iterator[Row]:
     offset = None
     while True:
         points, offset = _ask(
@@ -171,9 +175,9 @@ def _scroll(client: Any, name: str, vector: str | None, where: str, batch_rows: 
             limit=batch_rows,
             offset=offset,
             with_payload=True,
-            with_vectors=[vector] if vector else True,
+            with_vectors=[columns.vectors] if columns.vectors else True,
         )
-        yield from (_row(point.id, point.vector, point.payload, vector) for point in points)
+        yield from (_row(point.id, point.vector, point.payload, columns) for point in points)
         if offset is None:
             return
 
@@ -209,14 +213,16 @@ def _settings(vectors: dict[str, Any], vector: str | None) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _row(identifier: Any, value: Any, payload: dict[str, Any] | None, vector: str | None) -> Row:
+def _row(identifier: Any, value: Any, payload: dict[str, Any] | None, columns: Columns) -> Row:
     if isinstance(value, dict):
-        value = value.get(vector)
+        value = value.get(columns.vectors)
     if value is not None and not isinstance(value, list):
         raise ValueError(f"{type(value).__name__} instead of a list of numbers")
     payload = payload if isinstance(payload, dict) else {}
-    text = payload.get(choose_text(map(str, payload)) or "")
-    return str(identifier), value, text if isinstance(text, str) else None
+    # A point may lack a field that others have.
+    text = payload.get(columns.texts or choose_text(map(str, payload), None, "") or "")
+    name = payload.get(columns.ids) if columns.ids else None
+    return str(identifier if name is None else name), value, text if isinstance(text, str) else None
 
 
 def _first_key(settings: Any) -> str:

@@ -8,16 +8,34 @@ from pathlib import Path
 import numpy as np
 
 from unembed.errors import VectorError, did_you_mean
+from unembed.measures.vectors import find_faults
 from unembed.text import printable
 
 Id = str | int
 # What programs call the field that holds a vector, likeliest first.
 _USUAL_NAMES = ("embedding", "vector", "embeddings", "vectors", "values", "emb")
+# What they call the field that names a row.
+_ID_NAMES = ("id", "_id", "uuid", "doc_id", "custom_id")
 # What they call the field that holds the text.
 _TEXT_NAMES = ("text", "document", "content", "page_content", "chunk", "body", "sentence", "passage", "description")
 _SHOWN = 5
 DAMAGED = "It is damaged, or of a version that is not known. Restore it from a backup, or export its vectors to a file."
 """What to do about a database that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which fields of a source hold what; None where that is detected by their usual names."""
+
+    vectors: str | None = None
+    ids: str | None = None
+    texts: str | None = None
+
+    def refuse(self, why: str) -> None:
+        """Raise if the user names a field where there are none to choose from."""
+        named = {"column": self.vectors, "id_column": self.ids, "text_column": self.texts}
+        if given := [f"`{parameter}`" for parameter, value in named.items() if value is not None]:
+            raise VectorError(why, f"Leave out {' and '.join(given)}.")
 
 
 @dataclass(frozen=True)
@@ -72,17 +90,24 @@ class VectorSource:
     storage: StorageInfo = field(default_factory=lambda: StorageInfo("file"))
 
     @property
+    def checked(self) -> Iterator[VectorBatch]:
+        """Rows with float32 vectors; raises at a vector that no encoder can have made."""
+        for batch in self.records:
+            yield replace(batch, vectors=check_batch(batch.vectors, self.name, self.unit, batch.ids))
+
+    @property
     def batches(self) -> Iterator[np.ndarray]:
-        """(n, d) float32 each; raises at a vector that is not finite or all zeros."""
-        return (check_batch(batch.vectors, self.name, self.unit, batch.ids) for batch in self.records)
+        """The vectors alone, (n, d) float32 each; raises as ``checked`` does."""
+        return (batch.vectors for batch in self.checked)
 
     def usable(self, skipped: Counter[str]) -> Iterator[VectorBatch]:
-        """Yield rows whose vectors, as float32, are finite and not all zeros; count the others by what is wrong."""
+        """Yield rows whose vectors an encoder can have made, as float32; count the others by what is wrong."""
         for batch in self.records:
-            vectors, faults = _examine(batch.vectors)
+            vectors = _to_float32(batch.vectors)
             bad = np.zeros(len(vectors), dtype=bool)
-            for fault, faulty in faults:
-                skipped[fault] += int((faulty & ~bad).sum())
+            for fault, faulty in find_faults(vectors).items():
+                if faulty.any():
+                    skipped[fault] += int(faulty.sum())
                 bad |= faulty
             if not bad.all():
                 yield replace(batch, vectors=vectors).take(np.flatnonzero(~bad).tolist())
@@ -91,6 +116,15 @@ class VectorSource:
         """Return the source cut to its first ``limit`` vectors; what comes after them is not read."""
         rows = None if self.rows is None else min(limit, self.rows)
         return replace(self, rows=rows, records=_first(self.records, limit))
+
+    def after(self, count: int, last: Id | None) -> "VectorSource":
+        """Return the source without its first ``count`` rows; the last of these must have the id ``last``."""
+        rows = None if self.rows is None else max(0, self.rows - count)
+        return replace(self, rows=rows, records=rows_after(self.records, count, last, self.name))
+
+    def in_growing_batches(self, most: int) -> "VectorSource":
+        """Return the source with batches that double in size up to ``most`` rows: the first ones come soon."""
+        return replace(self, records=_grow(self.records, most))
 
 
 def show_id(identifier: Id) -> str:
@@ -107,21 +141,28 @@ def check_batch(values: np.ndarray, name: str, unit: str, ids: Sequence[Id]) -> 
         unit: what is counted there, ``row`` or ``line``.
         ids: (n,) what each vector is called.
     """
-    vectors, faults = _examine(values)
-    for fault, bad in faults:
+    vectors = _to_float32(values)
+    for fault, bad in find_faults(vectors).items():
         if bad.any():
             rows = np.flatnonzero(bad).tolist()
+            unit = _unit(ids[rows[0]], unit)
             shown = ", ".join(show_id(ids[row]) for row in rows[:_SHOWN]) + (", ..." if len(rows) > _SHOWN else "")
             raise VectorError(f"{name} has vectors that are {fault} ({unit}s {shown}).", f"Remove these {unit}s.")
     return vectors
 
 
-def _examine(values: np.ndarray) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
-    """Return vectors as float32, and which of them are unusable for which reason."""
-    with np.errstate(over="ignore"):
-        vectors = values.astype(np.float32)
-    finite, something = np.isfinite(vectors).all(axis=1), vectors.any(axis=1)
-    return vectors, [("not finite", np.logical_not(finite)), ("all zeros", np.logical_not(something))]
+def _to_float32(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(np.float32)
+
+
+def _unit(identifier: Id, unit: str) -> str:
+    """Return what an id counts: a row's own name is not the number of its line."""
+    return "id" if isinstance(identifier, str) and unit in ("row", "line") else unit
+
+
+def _named(identifier: Id, unit: str) -> str:
+    return f"{_unit(identifier, unit)} {show_id(identifier)}"
 
 
 Row = tuple[Id, Sequence[float] | None, str | None]
@@ -138,8 +179,8 @@ def gather(rows: Iterable[Row], name: str, unit: str, batch_rows: int) -> Iterat
             expected = expected or (len(vector), identifier)
             if len(vector) != expected[0]:
                 raise VectorError(
-                    f"{name}, {unit} {show_id(identifier)} has {len(vector)} numbers; {unit} {show_id(expected[1])} "
-                    f"has {expected[0]}.",
+                    f"{name}, {_named(identifier, unit)} has {len(vector)} numbers; {_named(expected[1], unit)} has "
+                    f"{expected[0]}.",
                     "Every vector needs the same dimension.",
                 )
         pending.append(row)
@@ -159,7 +200,7 @@ def _to_batch(rows: Sequence[Row], width: int, name: str, unit: str) -> VectorBa
             vectors[index] = missing if vector is None else vector
         except (ValueError, TypeError, OverflowError) as error:
             raise VectorError(
-                f"{name}, {unit} {show_id(identifier)} is not a list of numbers.", "Fix or remove it, and run again."
+                f"{name}, {_named(identifier, unit)} is not a list of numbers.", "Fix or remove it, and run again."
             ) from error
     return VectorBatch(ids, vectors, texts if any(text is not None for text in texts) else None)
 
@@ -220,10 +261,26 @@ def choose_column(holding: Sequence[str], column: str | None, others: Iterable[s
     return column
 
 
-def choose_text(fields: Iterable[str]) -> str | None:
-    """Return the field that holds the texts by its usual name, None where there is no such field."""
-    names = {name.lower(): name for name in fields}
-    return next((names[wanted] for wanted in _TEXT_NAMES if wanted in names), None)
+def choose_text(fields: Iterable[str], wanted: str | None, where: str) -> str | None:
+    """Return the field that holds the texts: the one asked for, else one with a usual name, None if there is none."""
+    return _choose_field(fields, wanted, _TEXT_NAMES, "text_column", where)
+
+
+def choose_id(fields: Iterable[str], wanted: str | None, where: str) -> str | None:
+    """Return the field that names the rows: the one asked for, else one with a usual name, None if there is none."""
+    return _choose_field(fields, wanted, _ID_NAMES, "id_column", where)
+
+
+def _choose_field(
+    fields: Iterable[str], wanted: str | None, usual: Sequence[str], parameter: str, where: str
+) -> str | None:
+    names = list(fields)
+    if wanted is None:
+        by_lower = {name.lower(): name for name in names}
+        return next((by_lower[name] for name in usual if name in by_lower), None)
+    if wanted not in names:
+        raise VectorError(f"{where} has no field '{wanted}'.", f"In `{parameter}`, {did_you_mean(wanted, names)}")
+    return wanted
 
 
 def choose_part(
@@ -249,6 +306,45 @@ def choose_part(
 
 def _choose(holding: Sequence[str]) -> str:
     return f"Fields that do: {', '.join(holding)}." if holding else "Give one vector per row, as a list of numbers."
+
+
+def rows_after(records: Iterator[VectorBatch], count: int, last: Id | None, name: str) -> Iterator[VectorBatch]:
+    """Pass over the first ``count`` rows of ``name``; the last of these must have the id ``last``."""
+    for batch in records:
+        passed = min(count, len(batch))
+        if count and passed == count and str(batch.ids[passed - 1]) != str(last):
+            raise VectorError(
+                f"Row {count - 1} of the results is '{show_id(last or '')}', but in {name} it is "
+                f"'{show_id(batch.ids[passed - 1])}'.",
+                "The results are of another source, or it has changed. Write to a new file.",
+            )
+        count -= passed
+        if passed < len(batch):
+            yield batch.take(range(passed, len(batch)))
+
+
+def _grow(records: Iterator[VectorBatch], most: int) -> Iterator[VectorBatch]:
+    pending: list[VectorBatch] = []
+    size = 1
+    for batch in records:
+        pending.append(batch)
+        count = sum(map(len, pending))
+        if count >= min(size, most):
+            yield _join(pending)
+            pending, size = [], 2 * count
+    if pending:
+        yield _join(pending)
+
+
+def _join(batches: Sequence[VectorBatch]) -> VectorBatch:
+    if len(batches) == 1:
+        return batches[0]
+    texts = [text for batch in batches for text in batch.texts or [None] * len(batch)]
+    return VectorBatch(
+        [identifier for batch in batches for identifier in batch.ids],
+        np.concatenate([batch.vectors for batch in batches]),
+        texts if any(text is not None for text in texts) else None,
+    )
 
 
 def _first(records: Iterator[VectorBatch], limit: int) -> Iterator[VectorBatch]:

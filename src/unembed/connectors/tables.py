@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from unembed.connectors.lines import is_number, parse_numbers, read_file_lines
 from unembed.connectors.source import (
+    Columns,
     Row,
     StorageInfo,
     VectorBatch,
     VectorSource,
     choose_column,
+    choose_id,
     choose_text,
     gather,
     unchanged,
@@ -27,7 +30,7 @@ _NO_COORDINATES = {"", "id", "index", "unnamed: 0"}
 Rows = Iterator[tuple[int, list[str]]]
 
 
-def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+def read_csv(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     """Read a ``.csv`` with commas and quotes."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
     rows = csv.reader(read_file_lines(path), strict=True)
@@ -42,17 +45,17 @@ def read_csv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
                 "Fix this line, or use a .jsonl file, which needs no quotes around commas.",
             ) from error
 
-    return _read_table(numbered(), path, column, batch_rows)
+    return _read_table(numbered(), path, columns, batch_rows)
 
 
-def read_tsv(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+def read_tsv(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     """Read a ``.tsv``, where a quote is a character like any other."""
     lines = (line.rstrip("\r\n") for line in read_file_lines(path))
     numbered = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, start=1))
-    return _read_table(numbered, path, column, batch_rows)
+    return _read_table(numbered, path, columns, batch_rows)
 
 
-def read_parquet(path: Path, column: str | None, batch_rows: int) -> VectorSource:
+def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     """Read a column of lists of numbers, of fixed size or not, from a Parquet file."""
     require_extra("train", "pyarrow")
     import pyarrow
@@ -64,9 +67,10 @@ def read_parquet(path: Path, column: str | None, batch_rows: int) -> VectorSourc
     except (pyarrow.ArrowException, OSError) as error:
         raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
     holding = [field.name for field in schema if is_list_of_numbers(field.type)]
-    name = choose_column(holding, column, schema.names, str(path))
+    name = choose_column(holding, columns.vectors, schema.names, str(path))
     value = schema.field(name).type.value_type
-    records = unchanged([path], str(path), _read_lists(path, name, text_column(schema), batch_rows))
+    chosen = complete_columns(schema, replace(columns, vectors=name), str(path))
+    records = unchanged([path], str(path), _read_lists(path, chosen, batch_rows))
     return VectorSource(str(path), count, records, storage=StorageInfo("Parquet file", precision=str(value)))
 
 
@@ -79,29 +83,32 @@ def is_list_of_numbers(kind: Any) -> bool:
     return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
 
 
-def text_column(schema: Any) -> str | None:
-    """Return the column of a schema that holds texts, if there is one."""
+def complete_columns(schema: Any, columns: Columns, where: str) -> Columns:
+    """Return columns with those of a schema that hold texts and ids, if there are any."""
     from pyarrow import types
 
-    return choose_text(
-        field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)
-    )
+    texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
+    names = [field.name for field in schema if field.name in texts or types.is_integer(field.type)]
+    return replace(columns, texts=choose_text(texts, columns.texts, where), ids=choose_id(names, columns.ids, where))
 
 
-def _read_table(rows: Rows, path: Path, column: str | None, batch_rows: int) -> VectorSource:
-    records = unchanged([path], str(path), gather(_vectors(rows, path, column), str(path), "line", batch_rows))
+def _read_table(rows: Rows, path: Path, columns: Columns, batch_rows: int) -> VectorSource:
+    records = unchanged([path], str(path), gather(_vectors(rows, path, columns), str(path), "line", batch_rows))
     return VectorSource(str(path), None, records, unit="line", storage=StorageInfo("table", precision="decimal"))
 
 
-def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
+def _vectors(rows: Rows, path: Path, columns: Columns) -> Iterator[Row]:
     header: list[str] | None = None
     chosen: list[int] | None = None
+    text = identifier = None
     for number, row in rows:
         if not row:
             continue
         where = f"{path}, line {number}"
         if header is None:
             header = row if _is_header(row) else [str(index) for index in range(len(row))]
+            text = choose_text(header, columns.texts, where)
+            identifier = choose_id(header, columns.ids, where)
             if header is row:
                 continue
         if len(row) != len(header):
@@ -110,11 +117,11 @@ def _vectors(rows: Rows, path: Path, column: str | None) -> Iterator[Row]:
                 "Every row needs as many columns as the first; a list with commas in it needs quotes around it.",
             )
         # The first row with vectors decides which columns they are in.
-        chosen = chosen or _choose_columns(header, row, column, where)
+        chosen = chosen or _choose_columns(header, row, columns.vectors, {text, identifier}, where)
         cells = [(row[index], f"{where}, column '{header[index]}'") for index in chosen]
         vector = parse_numbers(*cells[0]) if _is_list(cells[0][0]) else [_number(*cell) for cell in cells]
-        text = choose_text(header)
-        yield number, vector, row[header.index(text)] if text else None
+        name = row[header.index(identifier)] if identifier else ""
+        yield name or number, vector, row[header.index(text)] if text else None
 
 
 def _is_header(row: list[str]) -> bool:
@@ -123,14 +130,17 @@ def _is_header(row: list[str]) -> bool:
     return values == [str(index) for index in range(len(values))]
 
 
-def _choose_columns(header: list[str], row: list[str], column: str | None, where: str) -> list[int]:
+def _choose_columns(
+    header: list[str], row: list[str], column: str | None, others: set[str | None], where: str
+) -> list[int]:
+    """Return the columns that hold the vectors; ``others`` hold texts and ids."""
     lists = [name for name, cell in zip(header, row, strict=True) if _is_list(cell)]
     if column is not None or lists:
         return [header.index(choose_column(lists, column, header, where))]
     numbers = [
         index
         for index, (name, cell) in enumerate(zip(header, row, strict=True))
-        if is_number(cell) and name.strip().lower() not in _NO_COORDINATES
+        if is_number(cell) and name not in others and name.strip().lower() not in _NO_COORDINATES
     ]
     if not numbers:
         raise VectorError(
@@ -150,25 +160,24 @@ def _number(cell: str, where: str) -> float:
     return float(cell)
 
 
-def _read_lists(path: Path, name: str, text: str | None, batch_rows: int) -> Iterator[VectorBatch]:
+def _read_lists(path: Path, columns: Columns, batch_rows: int) -> Iterator[VectorBatch]:
     import pyarrow
     import pyarrow.parquet
 
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            columns = [name, text] if text else [name]
-            yield from read_arrow(file.iter_batches(batch_size=batch_rows, columns=columns), name, text, str(path))
+            wanted = [name for name in (columns.vectors, columns.texts, columns.ids) if name]
+            yield from read_arrow(file.iter_batches(batch_size=batch_rows, columns=wanted), columns, str(path))
     except (pyarrow.ArrowException, OSError) as error:
         raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
 
 
-def read_arrow(
-    batches: Iterable[Any], name: str, text: str | None, where: str, identifier: str | None = None
-) -> Iterator[VectorBatch]:
-    """Turn Arrow's record batches with a column of lists into ours; rows without an ``identifier`` are counted."""
+def read_arrow(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[VectorBatch]:
+    """Turn Arrow's record batches with a column of lists into ours; rows are counted if no column names them."""
     import pyarrow.compute
 
     start, width = 0, None
+    name = columns.vectors
     for batch in batches:
         lists = batch.column(name)
         # A missing list counts as empty.
@@ -182,7 +191,7 @@ def read_arrow(
                 f"{where}, row {start + wrong[0]}: '{name}' holds {sizes[wrong[0]]} numbers; row 0 has {width}.",
                 "Every vector needs the same dimension.",
             )
-        ids = batch.column(identifier).to_pylist() if identifier else range(start, start + len(sizes))
+        ids = map(str, batch.column(columns.ids).to_pylist()) if columns.ids else range(start, start + len(sizes))
         vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        yield VectorBatch(ids, vectors, batch.column(text).to_pylist() if text else None)
+        yield VectorBatch(list(ids), vectors, batch.column(columns.texts).to_pylist() if columns.texts else None)
         start += len(sizes)

@@ -9,12 +9,14 @@ from urllib.parse import unquote
 
 from unembed.connectors.chroma import DATABASE
 from unembed.connectors.files import read_vectors
-from unembed.connectors.source import VectorSource
+from unembed.connectors.source import Columns, VectorSource
 from unembed.errors import VectorError, did_you_mean
 from unembed.plugins import CONNECTORS, load_plugin, plugin_names
 
-Opener = Callable[[str, str | None, str | None, int], VectorSource]
-"""What a connector is: takes the location, the part behind ``#``, the column, and how many rows a batch has."""
+Opener = Callable[[str, str | None, Columns, int], VectorSource]
+"""What a connector is: takes the location, the part behind ``#``, the columns, and how many rows a batch has."""
+PluginOpener = Callable[[str, str | None, str | None, int], VectorSource]
+"""A plugin's connector takes the column of vectors alone."""
 
 # Imported when they are used: each needs a library of its own.
 _OPENERS = {
@@ -24,10 +26,14 @@ _OPENERS = {
     "lancedb": "unembed.connectors.lancedb:read_lancedb",
     "pgvector": "unembed.connectors.postgres:read_postgres",
 }
-_FILES = ("npy", "npz", "parquet", "csv", "tsv", "jsonl")
+_FILES = ("npy", "npz", "parquet", "csv", "tsv", "jsonl", "json")
+# Addresses that databases themselves use.
+_OWN_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector"}
 _SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):(?P<location>\S.*)", re.DOTALL)
 # What is meant as an address, whether or not there is such a database: no sentence looks like this.
-_ADDRESS = re.compile(r"[a-z]{2,}:(?!//)\S+#\S+")
+_ADDRESS = re.compile(
+    r"[a-z]{2,}:(?!//)\S+#\S+|(?!https?:|ftp:)[a-z][a-z0-9+.-]+://\S+|[a-z][a-z0-9+.-]+://[^\s/@]*:\S*@\S+"
+)
 
 _MASK = "***"
 _SECRET = re.compile(r"pass(?!file)|pwd|secret|token|credential|api.?key", re.IGNORECASE)
@@ -64,7 +70,14 @@ def mask_passwords(address: str) -> str:
     return _SETTING.sub(mask, address)
 
 
-def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024) -> VectorSource:
+def open_vectors(
+    uri: str,
+    *,
+    column: str | None = None,
+    id_column: str | None = None,
+    text_column: str | None = None,
+    batch_rows: int = 1024,
+) -> VectorSource:
     """Open a source of vectors for reading; nothing is ever written to it.
 
     Args:
@@ -73,20 +86,23 @@ def open_vectors(uri: str, *, column: str | None = None, batch_rows: int = 1024)
             on, the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
             collection or table, it need not be named.
         column: the field, column or named vector that holds the vectors, where there are several.
+        id_column: the field that names each row, if it is not the database's own id.
+        text_column: the field that holds the texts, if it is not called ``text`` or the like.
         batch_rows: vectors per batch.
 
     Raises:
         VectorError: the source cannot be read, with what to do about it.
         MissingExtraError: the library that reads such a source is not installed.
     """
+    columns = Columns(column, id_column, text_column)
     split = _split(uri)
     if split is None:
-        return _open_path(uri, column, batch_rows)
+        return _open_path(uri, columns, batch_rows)
     scheme, location = split
     if scheme in _FILES:
-        return read_vectors(location, column=column, batch_rows=batch_rows)
+        return _read_file(location, columns, batch_rows)
     location, _, part = location.partition("#")
-    source = _opener(scheme)(location, part or None, column, batch_rows)
+    source = _opener(scheme)(location, part or None, columns, batch_rows)
     return replace(source, name=mask_passwords(source.name))  # it becomes the title of a report
 
 
@@ -96,6 +112,8 @@ def _split(uri: str) -> tuple[str, str] | None:
     if match is None:
         return None
     scheme = match["scheme"]
+    if scheme in _OWN_SCHEMES and match["location"].startswith("//"):
+        return _OWN_SCHEMES[scheme], uri
     known = scheme in _OPENERS or scheme in _FILES or scheme in plugin_names(CONNECTORS)
     return (scheme, match["location"]) if known else None
 
@@ -105,13 +123,24 @@ def _opener(scheme: str) -> Opener:
         module, name = _OPENERS[scheme].split(":")
         opener: Opener = getattr(import_module(module), name)
         return opener
-    opener = load_plugin(CONNECTORS, scheme)
-    if not callable(opener):
+    plugin: PluginOpener = load_plugin(CONNECTORS, scheme)
+    if not callable(plugin):
         raise VectorError(f"The plugin '{scheme}' is not a connector.", "Update or uninstall its package.")
-    return opener
+
+    def open_with_plugin(location: str, part: str | None, columns: Columns, batch_rows: int) -> VectorSource:
+        replace(columns, vectors=None).refuse(f"The plugin '{scheme}' chooses ids and texts itself.")
+        return plugin(location, part, columns.vectors, batch_rows)
+
+    return open_with_plugin
 
 
-def _open_path(name: str, column: str | None, batch_rows: int) -> VectorSource:
+def _read_file(path: str | Path, columns: Columns, batch_rows: int) -> VectorSource:
+    return read_vectors(
+        path, column=columns.vectors, id_column=columns.ids, text_column=columns.texts, batch_rows=batch_rows
+    )
+
+
+def _open_path(name: str, columns: Columns, batch_rows: int) -> VectorSource:
     path = Path(name)
     scheme = name.partition(":")[0]
     if ":" in name and len(scheme) > 1 and not path.exists():  # one letter is a drive of Windows
@@ -130,5 +159,5 @@ def _open_path(name: str, column: str | None, batch_rows: int) -> VectorSource:
             else f"Say what it is: {', '.join(f'{scheme}:' for scheme in _OPENERS)} before the path.",
         )
     if path.suffix in (".faiss", ".index"):
-        return open_vectors(f"faiss:{name}", column=column, batch_rows=batch_rows)
-    return read_vectors(path, column=column, batch_rows=batch_rows)
+        return _opener("faiss")(name, None, columns, batch_rows)
+    return _read_file(path, columns, batch_rows)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unembed.config import DecodingConfig
+from unembed.config import SEARCHES, DecodingConfig
 from unembed.encoders import Encoder
 from unembed.evaluation.baselines import Unconditional
 from unembed.evaluation.denoising import Pass, read_passes
@@ -120,9 +120,9 @@ class Bench:
 
 def describe(options: DecodingConfig) -> str:
     """Name a way of decoding: its strategy, and the options that are not the default."""
-    changed = options.model_dump(exclude_defaults=True, exclude={"strategy", "seed", "guided"})
+    changed = options.model_dump(exclude_defaults=True, exclude={"strategy", "seed", *SEARCHES})
     if options.searches:
-        changed |= options.guided.model_dump(exclude_defaults=True)
+        changed |= options.search.model_dump(exclude_defaults=True)
     return ", ".join([options.strategy, *(f"{name.replace('_', ' ')} {value}" for name, value in changed.items())])
 
 

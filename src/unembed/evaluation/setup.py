@@ -93,7 +93,7 @@ class Setup:
 
     def options(self, **changes: object) -> DecodingConfig:
         """Return how to decode, with the seed and the rounds of the settings."""
-        fixed = {"seed": self.settings.seed, "guided": {"rounds": self.settings.rounds}}
+        fixed = {"seed": self.settings.seed} | {name: {"rounds": self.settings.rounds} for name in SEARCHES}
         return DecodingConfig.model_validate(fixed | changes)
 
     def bench_for(self, subject: Subject, examiner: Examiner) -> Bench:

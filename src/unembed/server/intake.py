@@ -67,7 +67,7 @@ class Intake:
         if request.strategy in SEARCHES:
             rounds = self._limits.rounds if request.rounds is None else request.rounds
             search = {"rounds": rounds, "candidates": request.candidates}
-            wanted["guided"] = {name: value for name, value in search.items() if value is not None}
+            wanted[request.strategy] = {name: value for name, value in search.items() if value is not None}
         else:
             wanted["candidates"] = request.candidates
         if request.length is not None:

@@ -32,5 +32,5 @@ def _kind(job: Job) -> tuple[tuple[str, str], int]:
     """Return what a job's pace depends on, and how many passes or rounds it asks for."""
     options = job.options
     assert options is not None
-    passes = options.guided.round_limit + 1 if job.guided else options.steps * options.hypotheses
+    passes = options.search.round_limit + 1 if job.guided else options.steps * options.hypotheses
     return (job.model.name, options.strategy), passes

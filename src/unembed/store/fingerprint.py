@@ -19,6 +19,8 @@ _NORM_TOLERANCE = 0.1  # rounding, to half precision say, stays well within it
 _SPREADS = 6.0
 _ROUNDING = 1e-6
 _ENOUGH = 100  # rows; the spreads of fewer are guesswork
+# So many vectors of nearly one length were all multiplied by one factor.
+_SEVERAL, _SAME_LENGTH = 8, 0.02
 
 
 class Fingerprint(BaseModel):
@@ -80,10 +82,37 @@ class Fingerprint(BaseModel):
 
 
 def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
-    """Name a vector of (n, d) whose length is not that of the encoder's vectors; empty if all lengths are plausible."""
+    """Name a vector of (n, d) whose length is not that of the encoder's vectors; empty if all lengths are plausible.
+
+    Vectors that were multiplied for storage are plausible: they are scaled back.
+    """
+    if find_scale(vectors, norm, spread) is not None:
+        return []
     lengths = np.linalg.norm(vectors, axis=1)
     strange = np.flatnonzero(np.abs(lengths - norm) > max(_NORM_TOLERANCE * norm, _SPREADS * spread))
     return [f"one has the length {lengths[strange[0]]:.3g} instead of {norm:.3g}"] if len(strange) else []
+
+
+def find_scale(vectors: np.ndarray, norm: float, spread: float = 0.0) -> float | None:
+    """Return the factor by which vectors (n, d) were multiplied for storage; None if that does not explain them.
+
+    Whole numbers are rounded multiples, each vector of its own. Others must be several of nearly one length.
+    """
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    factor = float(lengths.mean() / norm) if len(lengths) else 1.0
+    whole = bool((vectors == np.rint(vectors)).all())
+    even = len(vectors) >= _SEVERAL and lengths.std() <= (_SAME_LENGTH + spread / norm) * lengths.mean()
+    plausible = abs(factor - 1) <= max(_NORM_TOLERANCE, _SPREADS * spread / norm)
+    return None if plausible or not (whole or even) else factor
+
+
+def describe_scale(vectors: np.ndarray, norm: float, spread: float = 0.0) -> str | None:
+    """Say by what factor vectors (n, d) were multiplied for storage, as a sentence; None if they were not."""
+    factor = find_scale(vectors, norm, spread)
+    if factor is None:
+        return None
+    rounded = " and rounded to whole numbers" if (vectors == np.rint(vectors)).all() else ""
+    return f"The vectors were multiplied by about {factor:.3g}{rounded}. They are scaled back."
 
 
 def _short(value: float) -> float:

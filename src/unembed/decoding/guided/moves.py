@@ -88,6 +88,8 @@ class Tools:
     """Whether a text may become longer or shorter."""
     gradient: bool = True
     """Whether the encoder may be asked for its gradient."""
+    plausibility: float = 0.0
+    """How much the fluency counts what is probable without the vector."""
 
 
 @dataclass(frozen=True)
@@ -133,23 +135,37 @@ def ask_what_is_missing(tools: Tools, subjects: list[Subject]) -> None:
 
 
 def judge(tools: Tools, subjects: list[Subject]) -> None:
-    """Ask the denoiser how probable each token is given most of the others: confidences and fluency."""
+    """Ask the denoiser how probable each token is given most of the others: confidences and fluency.
+
+    The fluency may also count how probable the tokens are without the vector. With it, words that the vector asks for
+    are probable anywhere, even in a list of words.
+    """
     questions = []
     for subject in subjects:
         for offset in range(min(_STRIDE, len(subject.ids))):
             canvas = list(subject.ids)
             canvas[offset::_STRIDE] = [tools.filler.mask] * len(canvas[offset::_STRIDE])
             questions.append(Question(subject.row, tuple(canvas)))
-        subject.search.passes += min(_STRIDE, len(subject.ids))
-    answers = tools.filler.log_probabilities(questions)
+        subject.search.passes += min(_STRIDE, len(subject.ids)) * (2 if tools.plausibility else 1)
+    with_vector = tools.filler.log_probabilities(questions)
+    without_vector = tools.filler.log_probabilities(questions, with_vector=False) if tools.plausibility else []
     for subject in subjects:
-        length = len(subject.ids)
         subject.tokens = tools.filler.shortlists[subject.row]
-        subject.scores = torch.empty((length, len(subject.tokens)))
-        for offset in range(min(_STRIDE, length)):
-            subject.scores[offset::_STRIDE] = answers.pop(0)
+        subject.scores = _weave(with_vector, len(subject.ids))
         subject.hypothesis.confidence = subject.own.exp().tolist()
         subject.hypothesis.fluency = float(subject.own.sum())
+        if tools.plausibility:
+            anywhere = subject.pick(_weave(without_vector, len(subject.ids)), subject.ids)
+            subject.hypothesis.fluency += tools.plausibility * float(anywhere.sum())
+
+
+def _weave(answers: list[Tensor], length: int) -> Tensor:
+    """Take the answers about one text off the list: the scores (T, C) of all its positions."""
+    parts = [answers.pop(0) for _ in range(min(_STRIDE, length))]
+    scores = torch.empty((length, parts[0].shape[1]))
+    for offset, part in enumerate(parts):
+        scores[offset::_STRIDE] = part
+    return scores
 
 
 def look_into_gaps(tools: Tools, subjects: list[Subject]) -> None:

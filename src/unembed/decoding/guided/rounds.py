@@ -84,7 +84,7 @@ class GuidedRounds:
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         self._searches = {
-            row: Search(options.guided, stream, PRIORS, target)
+            row: Search(options.search, stream, PRIORS, target)
             for row, (stream, target) in enumerate(zip(streams, self._targets, strict=True))
         }
         self._stopped: set[int] = set()
@@ -109,7 +109,7 @@ class GuidedRounds:
         self._stopped |= set(self._searches if rows is None else rows)
 
     def _run(self) -> Iterator[list[Step]]:
-        config = self.options.guided
+        config = self.options.search
         self._tools = Tools(
             MaskFiller(self.engine, self.noise, self.embeddings),
             self.oracle,
@@ -117,6 +117,7 @@ class GuidedRounds:
             longest=self.engine.config.canvas_length,
             resize=self.lengths is None,
             gradient=config.gradient,
+            plausibility=config.plausibility,
         )
         yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
@@ -141,12 +142,12 @@ class GuidedRounds:
 
     def _out_of_time(self) -> bool:
         """Whether the time is used up; that between rounds is the caller's and does not count."""
-        limit = self.options.guided.seconds
+        limit = self.options.search.seconds
         return limit is not None and self._seconds + time.monotonic() - self._resumed >= limit
 
     def _start(self) -> Iterator[list[Step]]:
         """Decode the first hypotheses blind, and embed them."""
-        config = self.options.guided
+        config = self.options.search
         blind = self.options.model_copy(
             update={"strategy": config.start, "candidates": max(self.options.candidates, config.candidates)}
         )
@@ -199,7 +200,7 @@ class GuidedRounds:
             return np.empty((0, self._targets.shape[1]))
         vectors = self.oracle.embed(texts)
         cosines = (vectors * self._targets[rows]).sum(1)
-        near = np.flatnonzero(cosines >= self.options.guided.target_cosine - _ROUNDING)
+        near = np.flatnonzero(cosines >= self.options.search.target_cosine - _ROUNDING)
         if self.oracle.rounds and len(near):
             vectors[near] = self.oracle.embed_exactly([texts[index] for index in near])
             for index in near:

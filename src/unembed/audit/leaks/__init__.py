@@ -1,0 +1,22 @@
+"""Finds what a text says about people: names, numbers, addresses, secrets, health, beliefs.
+
+Made to count, for a report, what comes back from vectors; not to find every name in a document. Works on texts as
+people write them and as a tokenizer writes them back: lower case, with spaces around punctuation.
+"""
+
+from unembed.audit.leaks.custom import CustomDetector, read_pattern, read_terms
+from unembed.audit.leaks.detectors import LeakDetectors, find_leaks
+from unembed.audit.leaks.kinds import KINDS, SPECIAL_CATEGORIES, Kind, Leak, gives_back
+
+__all__ = [
+    "KINDS",
+    "SPECIAL_CATEGORIES",
+    "CustomDetector",
+    "Kind",
+    "Leak",
+    "LeakDetectors",
+    "find_leaks",
+    "gives_back",
+    "read_pattern",
+    "read_terms",
+]
