@@ -303,9 +303,9 @@ class GuidedConfig(_Section):
     """The search with the encoder: how it begins, what it tries, and when it ends."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
-        "quick": _EffortLimits(calls=300, patience=8),
-        "normal": _EffortLimits(calls=2_000, patience=50),
-        "thorough": _EffortLimits(calls=10_000, patience=200),
+        "quick": _EffortLimits(calls=300, patience=16),
+        "normal": _EffortLimits(calls=2_000, patience=100),
+        "thorough": _EffortLimits(calls=10_000, patience=400),
     }
 
     effort: Effort = "normal"
@@ -328,9 +328,9 @@ class GuidedConfig(_Section):
     """Hypotheses that single changes are proposed for."""
     parents: Positive = 4
     """Hypotheses whose known changes are combined."""
-    proposals: Positive = 32
+    proposals: Positive = 16
     """Changed hypotheses that a round embeds, per vector."""
-    combinations: Count = 16
+    combinations: Count = 6
     """How many of these may be combinations of changes that were tried before."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
@@ -360,9 +360,9 @@ class SurrogateSearchConfig(GuidedConfig):
     """The search with the surrogate. Its vectors are not exact, so it matters more what is a likely text."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
-        "quick": _EffortLimits(calls=300, patience=8),
-        "normal": _EffortLimits(calls=800, patience=20),
-        "thorough": _EffortLimits(calls=3_000, patience=80),
+        "quick": _EffortLimits(calls=300, patience=16),
+        "normal": _EffortLimits(calls=800, patience=40),
+        "thorough": _EffortLimits(calls=3_000, patience=160),
     }
     fluency: Annotated[float, Field(ge=0.0)] = 0.001
     plausibility: Annotated[float, Field(ge=0.0)] = 1.0

@@ -21,9 +21,9 @@ _ALTERNATIVES = 16  # per position or gap
 _WORDS = 96  # that the readout misses most
 _PLACES = 2  # for each of these words: gaps to put it into, and tokens to put it in place of
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
-_SPANS = 3
+_SPANS = 6
 _LONGEST_SPAN = 4
-_REORDERINGS, _LONGER = 40, 3  # that are drawn in a round, and how many times as many more when the search is stuck
+_REORDERINGS = 300  # that are drawn in a round
 # The least log-probability of a token, also of one that is not scored.
 _LOG_FLOOR = -15.0
 # Weight of the denoiser's log-probability relative to the estimated gain in cosine.
@@ -104,6 +104,8 @@ class Move:
     possible: Callable[[Tools], bool] = lambda tools: True
     random: bool = False
     """Whether it proposes other texts each time that it is asked."""
+    least_chance: float = 0.0
+    """It is not asked while it has helped less often than this."""
 
 
 def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
@@ -112,12 +114,13 @@ def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
     if not subjects:
         return
     new = [subject for subject in subjects if not subject.hypothesis.proposals]
-    judge(tools, subjects)
+    judge(tools, new)
     if tools.resize:
         look_into_gaps(tools, new)
     ask_what_is_missing(tools, new)
     for move in MOVES:
         changed = subjects if move.random else new
+        changed = [subject for subject in changed if subject.search.chances()[move.name] >= move.least_chance]
         if changed and move.possible(tools):
             for subject, proposals in zip(changed, move.propose(tools, changed), strict=True):
                 subject.hypothesis.proposals[move.name] = proposals
@@ -284,38 +287,23 @@ def delete(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
 
 
 def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Exchange two phrases; those come first whose new neighbours the denoiser finds likely."""
-    # The longer a search is stuck, the more it looks through.
-    counts = [_REORDERINGS * (1 + min(_LONGER, subject.search.rounds_without_gain)) for subject in subjects]
-    drawn = [
-        draw_exchanges(len(subject.ids), count, subject.search.random)
-        for subject, count in zip(subjects, counts, strict=True)
+    """Exchange two phrases."""
+    drawn = [draw_exchanges(len(subject.ids), _REORDERINGS, subject.search.random) for subject in subjects]
+    texts = [
+        dict.fromkeys(exchange(subject.ids, cuts) for cuts in exchanges)
+        for subject, exchanges in zip(subjects, drawn, strict=True)
     ]
-    asked = [(subject, cuts) for subject, exchanges in zip(subjects, drawn, strict=True) for cuts in exchanges]
-    questions = []
-    for subject, cuts in asked:
-        canvas = list(exchange(subject.ids, cuts))
-        for seam in seams_after(cuts, len(canvas)):
-            canvas[seam] = tools.filler.mask
-        questions.append(Question(subject.row, tuple(canvas)))
-        subject.search.passes += 1
-    ranked: dict[int, dict[Ids, float]] = {id(subject): {} for subject in subjects}
-    for (subject, cuts), scores in zip(asked, tools.filler.log_probabilities(questions), strict=True):
-        text = exchange(subject.ids, cuts)
-        after = subject.pick(scores, [text[seam] for seam in seams_after(cuts, len(text))]).sum()
-        before = subject.own[[cut for cut in sorted(set(cuts)) if cut < len(text)]].sum()
-        ranked[id(subject)][text] = float(after - before)
     return [
-        [Proposal(ids, fluency) for ids, fluency in sorted(texts.items(), key=lambda item: item[1]) if ids != own]
-        for own, texts in ((subject.ids, ranked[id(subject)]) for subject in subjects)
+        [Proposal(ids) for ids in changed if ids != subject.ids]
+        for subject, changed in zip(subjects, texts, strict=True)
     ]
 
 
 MOVES = (
-    Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient),
+    Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient, least_chance=0.05),
     Move("substitute", (1.0, 8.0), substitute),
     Move("missing", (1.0, 8.0), add_missing_words, possible=lambda tools: tools.filler.has_readout),
-    Move("span", (1.0, 8.0), rewrite_spans, random=True),
+    Move("span", (1.0, 8.0), rewrite_spans),
     Move("reorder", (1.0, 8.0), reorder, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
@@ -386,9 +374,3 @@ def exchange(ids: Ids, cuts: Cuts) -> Ids:
     """Exchange two phrases: A X B becomes B X A."""
     a, b, c, d = cuts
     return (*ids[:a], *ids[c:d], *ids[b:c], *ids[a:b], *ids[d:])
-
-
-def seams_after(cuts: Cuts, length: int) -> list[int]:
-    """Return the positions of the tokens that have a new left neighbour after an exchange."""
-    a, b, c, d = cuts
-    return [seam for seam in sorted({a, a + d - c, a + d - b, d}) if seam < length]

@@ -9,6 +9,7 @@ import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
+from unembed.decoding.guided.forecast import Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
 
@@ -17,8 +18,11 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
-# Rounds without gain after which the search goes on from another first hypothesis, as long as there are any.
-_ROUNDS_PER_START = 6
+# Rounds without progress after which the search goes on from another first hypothesis, as long as there are any; and
+# the share of the remaining distance that counts as progress.
+_ROUNDS_PER_START, _PROGRESS = 12, 0.05
+# Combinations whose vectors are forecast before some of them are embedded.
+_CONSIDERED = 200
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -50,8 +54,6 @@ class Search:
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
         """Of all."""
-        self.rounds_without_gain = 0
-        """Since the search went on from another start."""
         self.encoder_calls = 0
         self.passes = 0
         self._parents: list[Hypothesis] = []
@@ -59,12 +61,17 @@ class Search:
         self._seen: set[Ids] = set()
         self._slots = SlotBook()
         self._memory = EditMemory(target, config.fluency)
+        self._forecast = Forecast(len(target))
+        self._target = target
         self._cost = _FIRST_COST
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
         self._starts: list[Hypothesis] = []
         self._leader: Hypothesis | None = None
         self._rounds_without_best = 0
+        # Since the search went on from another start.
+        self._rounds_without_gain = self._rounds_without_progress = 0
+        self._progress = -np.inf
 
     @property
     def finished(self) -> bool:
@@ -90,6 +97,8 @@ class Search:
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
         attempts = self._combine()
+        for parent in self.beam:
+            self._rank(parent)
         chances = self.chances()
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
@@ -110,7 +119,7 @@ class Search:
                 proposal = Proposal(attempt.ids, attempt.fluency - attempt.parent.fluency)
                 attempt.parent.proposals[move].append(proposal)
         if not attempts:
-            self.rounds_without_gain = self._rounds_without_best = self.config.round_patience
+            self._rounds_without_gain = self._rounds_without_best = self.config.round_patience
         return attempts
 
     def chances(self) -> dict[str, float]:
@@ -119,15 +128,42 @@ class Search:
 
     def _combine(self) -> list[Attempt]:
         """Return the combinations of known edits that are expected to beat the leader."""
+        if self._leader is None:
+            return []
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
         combinations.sort(key=lambda pair: -pair[0])
-        attempts: dict[Ids, Attempt] = {}
+        sums: dict[Ids, tuple[float, Attempt]] = {}
         for score, attempt in combinations:
-            if len(attempts) == self.config.combinations or self._leader is None or score < self.score(self._leader):
-                break
             if attempt.ids not in self._seen:
-                attempts.setdefault(attempt.ids, attempt)
-        return list(attempts.values())
+                sums.setdefault(attempt.ids, (score, attempt))
+            if len(sums) == _CONSIDERED:
+                break
+        if not sums:
+            return []
+        # Two predictions: the sum of the edits' effects, and the forecast from all texts.
+        forecast = self._expect(self._leader, [(attempt.ids, attempt.fluency) for _, attempt in sums.values()])
+        ranked = [
+            ((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)
+        ]
+        ranked.sort(key=lambda pair: -pair[0])
+        least = self.score(self._leader)
+        return [attempt for score, attempt in ranked[: self.config.combinations] if score >= least]
+
+    def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]]) -> list[float]:
+        """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
+        vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts])
+        cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
+        expected: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
+        return expected
+
+    def _rank(self, parent: Hypothesis) -> None:
+        """Put those proposals of each move last that should come nearest to the target."""
+        proposals = [proposal for move in parent.proposals.values() for proposal in move]
+        if proposals:
+            score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
+            for move, ranked in parent.proposals.items():
+                ranked.sort(key=score.__getitem__)
+                parent.proposals[move] = _spread(parent.ids, ranked)
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""
@@ -154,6 +190,7 @@ class Search:
                 _KEPT_RECORD * value + (1 - _KEPT_RECORD) * first
                 for value, first in zip(self._record[move], prior, strict=True)
             ]
+        self._forecast.learn([each.ids for _, each in attempts], [each.vector for _, each in attempts])
         self._pool = list(dict.fromkeys([*self.beam, *self._parents]))
         for attempt, hypothesis in attempts:
             self._pool.append(hypothesis)
@@ -188,16 +225,21 @@ class Search:
         if not ranked:
             return
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
-        self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
+        self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
+        leading = self.score(ranked[0])
+        if leading > self._progress + _PROGRESS * (1 - ranked[0].cosine):
+            self._progress, self._rounds_without_progress = leading, 0
+        else:
+            self._rounds_without_progress += 1
         self._rounds_without_best = 0 if best else self._rounds_without_best + 1
         self._leader, self.best = ranked[0], ranked[0] if best else self.best
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
-        if self.rounds_without_gain >= _ROUNDS_PER_START and self._starts:
+        if self._rounds_without_progress >= _ROUNDS_PER_START and self._starts:
             self._start_again()
         else:
             # A search that is stuck looks further.
-            self.beam = ranked[: self.config.beam + self.rounds_without_gain // _ROUNDS_PER_WIDTH]
+            self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
 
     def _start_again(self) -> None:
         """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
@@ -206,7 +248,8 @@ class Search:
         self._leader = self._starts.pop() if self._starts else self.best
         assert self._leader is not None
         self.beam = self._parents = [self._leader]
-        self.rounds_without_gain = 0
+        self._rounds_without_gain = self._rounds_without_progress = 0
+        self._progress = -np.inf
 
     def _beats(self, hypothesis: Hypothesis, other: Hypothesis | None) -> bool:
         return other is None or self.score(hypothesis) > self.score(other) + _SMALLEST_GAIN
@@ -217,3 +260,16 @@ class Search:
         while hypothesis is not None and hypothesis.parent is not None:
             hypothesis = hypothesis.parent
         return hypothesis
+
+
+def _spread(ids: Ids, proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Take proposals in turns: first the best of those that add the same tokens, then the second best of each."""
+    own = set(ids)
+    count: dict[Ids, int] = {}
+    turns = []
+    for proposal in reversed(proposals):
+        added = tuple(token for token in proposal.ids if token not in own)
+        turns.append(count.get(added, 0) if added else 0)
+        count[added] = turns[-1] + 1
+    order = sorted(range(len(turns)), key=turns.__getitem__)
+    return [proposals[-1 - index] for index in reversed(order)]

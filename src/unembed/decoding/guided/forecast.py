@@ -1,0 +1,76 @@
+"""Forecast: what the vector of a text should be, given those of the texts that a search has embedded. No encoder.
+
+A ridge regression on what a text consists of: its tokens, which stand side by side, and which comes before which. It
+is fitted around one text, so it only has to explain what differs from it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unembed.decoding.guided.hypothesis import Ids
+
+_BUCKETS = 2048  # of the hashed features
+_REMEMBERED = 640  # texts, the last ones
+_RIDGE = 0.3
+# Weights of the features: a token, two neighbours, and two tokens in this order at most so far apart.
+_TOKEN, _NEIGHBOURS, _ORDER = 1.0, 0.7, 0.2
+_FURTHEST = 8
+# Odd numbers that spread hashes, and what stands before and after each text.
+_SPREAD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], dtype=np.uint64)
+_START, _END = 1 << 40, 1 << 41
+
+
+class Forecast:
+    """Remembers texts with their vectors, and predicts the vectors of others."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._features = np.empty((0, _BUCKETS), dtype=np.float32)
+        self._vectors = np.empty((0, dimensions), dtype=np.float32)
+        self._fitted: dict[Ids, np.ndarray] = {}
+
+    def learn(self, texts: Sequence[Ids], vectors: Sequence[np.ndarray]) -> None:
+        """Take in texts that were embedded."""
+        if texts:
+            self._features = np.concatenate([self._features, describe(texts)])[-_REMEMBERED:]
+            self._vectors = np.concatenate([self._vectors, np.stack(vectors)])[-_REMEMBERED:].astype(np.float32)
+            self._fitted.clear()
+
+    def predict(self, centre: Ids, vector: np.ndarray, texts: Sequence[Ids]) -> np.ndarray:
+        """Return the vectors (n, d) that texts should have, given a similar text and its vector."""
+        origin = describe([centre])
+        if centre not in self._fitted:
+            known = self._features - origin
+            alike = known @ known.T
+            alike[np.diag_indices(len(alike))] += _RIDGE
+            self._fitted[centre] = known.T @ np.linalg.solve(alike, self._vectors - vector.astype(np.float32))
+        predicted: np.ndarray = vector + (describe(texts) - origin) @ self._fitted[centre]
+        return predicted
+
+
+def describe(texts: Sequence[Ids]) -> np.ndarray:
+    """Return the hashed features (n, B) of texts."""
+    features = np.zeros((len(texts), _BUCKETS), dtype=np.float32)
+    by_length: dict[int, list[int]] = {}
+    for number, text in enumerate(texts):
+        by_length.setdefault(len(text), []).append(number)
+    for numbers in by_length.values():
+        ids = np.array([(_START, *texts[number], _END) for number in numbers], dtype=np.uint64)
+        hashes, weights = [ids[:, 1:-1] * _SPREAD[0]], [_TOKEN]
+        for distance in range(1, min(_FURTHEST, ids.shape[1] - 1) + 1):
+            pairs = ids[:, :-distance] * _SPREAD[1] + ids[:, distance:] * _SPREAD[2]
+            hashes.append(pairs)
+            weights.append(_ORDER)
+            if distance == 1:
+                hashes.append(pairs * _SPREAD[3])
+                weights.append(_NEIGHBOURS)
+        amounts = np.concatenate([np.full(part.shape[1], weight) for part, weight in zip(hashes, weights, strict=True)])
+        mixed = np.concatenate(hashes, axis=1) * _SPREAD[3]
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= _SPREAD[0]
+        # The highest bit is the sign, so that two features in one bucket cancel as often as they add up.
+        signs = 1.0 - 2.0 * (mixed >> np.uint64(63)).astype(np.float32)
+        buckets = (mixed >> np.uint64(40)).astype(np.int64) % _BUCKETS + _BUCKETS * np.arange(len(numbers))[:, None]
+        sums = np.bincount(buckets.ravel(), (signs * amounts).ravel(), minlength=_BUCKETS * len(numbers))
+        features[numbers] = sums.reshape(len(numbers), _BUCKETS)
+    return features
