@@ -318,8 +318,8 @@ class GuidedConfig(_Section):
     """Largest number of rounds; None: no limit of its own."""
     seconds: Annotated[float, Field(gt=0.0)] | None = None
     """Time budget per batch of vectors. With one, the result depends on the machine."""
-    target_cosine: Annotated[float, Field(gt=0.0)] = 0.9999
-    """A vector whose best hypothesis reaches this is finished."""
+    target_cosine: Annotated[float, Field(gt=0.0)] = 0.99998
+    """A vector whose best hypothesis reaches this is finished. Texts that differ in one small word may reach 0.9999."""
     start: BlindStrategy = "confidence"
     """The blind strategy that makes the first hypotheses."""
     candidates: Positive = 6
@@ -360,10 +360,12 @@ class SurrogateSearchConfig(GuidedConfig):
     """The search with the surrogate. Its vectors are not exact, so it matters more what is a likely text."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
-        "quick": _EffortLimits(calls=300, patience=16),
-        "normal": _EffortLimits(calls=800, patience=40),
-        "thorough": _EffortLimits(calls=3_000, patience=160),
+        "quick": _EffortLimits(calls=300, patience=8),
+        "normal": _EffortLimits(calls=800, patience=20),
+        "thorough": _EffortLimits(calls=3_000, patience=80),
     }
+    proposals: Positive = 32
+    combinations: Count = 16
     fluency: Annotated[float, Field(ge=0.0)] = 0.001
     plausibility: Annotated[float, Field(ge=0.0)] = 1.0
 

@@ -69,7 +69,7 @@ class TestSearch:
 
     def test_nothing_beats_a_text_that_reaches_the_target(self):
         search = make_search(fluency=0.1)
-        take(search, make_hypothesis((1, 2), 0.99, -1.0), make_hypothesis((3, 4), 0.99995, -20.0))
+        take(search, make_hypothesis((1, 2), 0.99, -1.0), make_hypothesis((3, 4), 0.99999, -20.0))
         assert search.best.ids == (3, 4)
         assert search.finished
 
