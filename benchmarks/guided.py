@@ -77,8 +77,8 @@ def search(inverter: Inverter, encoder: Any, texts: list[Searched], options: Dec
         for steps in inverter.guided_rounds(vectors, options, encoder=encoder):
             seconds = (time.perf_counter() - begun) / len(part)
             for step in steps:
-                if step.encoder_calls.sum():
-                    state = State(int(step.encoder_calls), seconds, step.canvas[0].tolist(), float(step.score))
+                if step.texts_embedded.sum():
+                    state = State(int(step.texts_embedded), seconds, step.canvas[0].tolist(), float(step.score))
                     part[int(step.rows[0])].states.append(state)
         print(f"  {start + len(part)}/{len(texts)} {seconds:.1f} s a text", file=sys.stderr, flush=True)
 

@@ -398,8 +398,8 @@ class Inverter:
                 strategy=options.strategy,
                 passes=text.passes,
                 score=text.score,
-                encoder_calls=text.encoder_calls if options.needs_encoder else 0,
-                surrogate_calls=0 if options.needs_encoder else text.encoder_calls,
+                encoder_calls=text.texts_embedded if options.needs_encoder else 0,
+                surrogate_calls=0 if options.needs_encoder else text.texts_embedded,
             )
             for text in step.finished(self.info.vocabulary)
         }

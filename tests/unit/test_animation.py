@@ -38,7 +38,7 @@ def ids(tiny_tokenizer, vocabulary):
 
 @pytest.fixture
 def make_step(vocabulary):
-    def make(*canvases, confidence=0.5, changed=(), passes=1, score=-1.0, final=False, encoder_calls=0):
+    def make(*canvases, confidence=0.5, changed=(), passes=1, score=-1.0, final=False, texts_embedded=0):
         canvas = torch.tensor(canvases)
         masked = canvas == vocabulary.mask
         return Step(
@@ -51,7 +51,7 @@ def make_step(vocabulary):
             passes=torch.full((len(canvas),), passes),
             score=torch.full((len(canvas),), score),
             final=torch.full((len(canvas),), final),
-            encoder_calls=torch.full((len(canvas),), encoder_calls),
+            texts_embedded=torch.full((len(canvas),), texts_embedded),
         )
 
     return make
@@ -144,7 +144,7 @@ def test_a_pass_tells_its_number_and_its_mask_rate(painter, make_step, ids):
 
 
 def test_a_guided_round_tells_its_cosine(painter, make_step, ids):
-    told = painter.step(make_step(ids("the cat"), score=0.912, encoder_calls=1234))[0][1].plain
+    told = painter.step(make_step(ids("the cat"), score=0.912, texts_embedded=1234))[0][1].plain
     assert "cosine 0.912 after 1,234 texts embedded" in told
 
 

@@ -142,12 +142,12 @@ def test_a_step_reads_texts_up_to_the_first_end_and_tells_results_from_hypothese
         passes=torch.tensor([1, 2, 3, 4]),
         score=torch.tensor([-1.0, -2.0, -3.0, -4.0]),
         final=torch.tensor([True, True, False, False]),
-        encoder_calls=torch.tensor([7, 8, 9, 10]),
+        texts_embedded=torch.tensor([7, 8, 9, 10]),
     )
     first, empty = step.finished(vocabulary)
     assert (first.row, first.candidate, first.ids) == (3, 0, [5, 6])
     assert first.confidences == pytest.approx([0.0, 0.05])
-    assert (first.passes, first.score, first.encoder_calls) == (1, -1.0, 7)
+    assert (first.passes, first.score, first.texts_embedded) == (1, -1.0, 7)
     assert (empty.row, empty.ids, empty.confidences) == (4, [], [])
     assert [(text.row, text.candidate, text.final) for text in step.complete(vocabulary)] == [
         (3, 0, True),

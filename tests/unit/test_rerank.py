@@ -73,7 +73,7 @@ def test_every_different_text_is_embedded_once_and_all_texts_in_one_call(rerank,
     texts = {row: set(oracle.write(list(hypotheses.values()))) for row, hypotheses in tried.items()}
     assert len(calls) == 1
     assert sorted(calls[0]) == sorted(set.union(*texts.values()))
-    assert {row: text.encoder_calls for row, text in kept.items()} == {row: len(each) for row, each in texts.items()}
+    assert {row: text.texts_embedded for row, text in kept.items()} == {row: len(each) for row, each in texts.items()}
 
 
 def test_half_of_the_hypotheses_have_other_lengths_and_the_rest_are_drawn_with_these(rerank, model, targets):
@@ -125,7 +125,7 @@ def test_a_strategy_that_samples_draws_at_its_own_temperature(model, targets):
 
 
 def test_it_needs_an_encoder(model, targets, make_inverter):
-    with pytest.raises(ConfigError, match="need an encoder"):
+    with pytest.raises(ConfigError, match="need something that embeds"):
         next(decode(model, NOISE, targets, DecodingConfig(rerank=2)))
     with pytest.raises(ConfigError, match="need the encoder"):
         make_inverter().invert(np.ones(16), rerank=2)

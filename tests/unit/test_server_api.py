@@ -143,7 +143,7 @@ def test_of_several_hypotheses_a_stream_shows_the_first_and_then_the_one_kept(se
 
 def test_a_guided_stream_shows_the_search(serve):
     events = stream(serve(), text=TEXT, strategy="guided", rounds=3)
-    searched = [event for name, event in events if name == "step" and event["encoder_calls"]]
+    searched = [event for name, event in events if name == "step" and event["texts_embedded"]]
     scores = [step["score"] for step in searched]
     assert len(searched) >= 2
     assert scores == sorted(scores)

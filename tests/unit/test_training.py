@@ -116,7 +116,7 @@ def test_free_running_measures_compare_what_is_decoded_with_the_tokens_of_each_r
     def decode(model, noise, embeddings, options):
         assert np.allclose(embeddings, store.embeddings(rows))
         for row in (1, 0):  # in whatever order they end
-            numbers = {name: torch.zeros(1) for name in ("candidate", "passes", "score", "mask_rate", "encoder_calls")}
+            numbers = {name: torch.zeros(1) for name in ("candidate", "passes", "score", "mask_rate", "texts_embedded")}
             yield Step(
                 canvas=canvases[[row]],
                 changed=canvases[[row]] >= 0,

@@ -123,7 +123,7 @@ class Attacker:
         for step in self.inverter.decode(vectors, options, encoder=self.encoder if guided else None):
             for text in step.complete(self.inverter.info.vocabulary):
                 hypotheses[text.row][text.candidate] = text.ids
-                if guided and (text.encoder_calls <= EARLY or text.row not in early):
+                if guided and (text.texts_embedded <= EARLY or text.row not in early):
                     early[text.row] = text.ids
             kept |= self.inverter.read(step, options)
         texts = [kept[row].text for row in range(len(vectors))]

@@ -80,8 +80,8 @@ class Painter:
     def step(self, step: "Step", search: "SearchProgress | None" = None) -> list[Row]:
         """Write a pass, or a round of a guided search: how far it is, and every hypothesis."""
         label, fact = f"pass {int(step.passes.max())}", f"{float(step.mask_rate.mean()):.0%} masked"
-        if int(step.encoder_calls.max()):
-            fact = f"cosine {float(step.score.max()):.3f} after {int(step.encoder_calls.max()):,} texts embedded"
+        if int(step.texts_embedded.max()):
+            fact = f"cosine {float(step.score.max()):.3f} after {int(step.texts_embedded.max()):,} texts embedded"
             if search is not None:
                 label, fact = search.describe(step, fact)
         rows = [(label, Text(f"{fact}   less sure ").append(_legend()))]
@@ -115,7 +115,7 @@ class SearchProgress:
     def describe(self, step: "Step", fact: str) -> tuple[str, str]:
         """Return the round, and the fact with the longest time that is left."""
         self._rounds += 1
-        calls = int(step.encoder_calls.max())
+        calls = int(step.texts_embedded.max())
         left = max(0, self._call_limit - calls) * (time.monotonic() - self._begun) / calls
         return f"round {self._rounds}", f"{fact}, at most {left:.0f} s left (Ctrl-C takes this text)"
 

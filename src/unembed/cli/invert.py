@@ -374,7 +374,7 @@ def _print(result: "InvertedText") -> None:
     for step in result.trace:
         state = f"{step['mask_rate']:>4.0%} masked"
         state += f"  hypothesis {step['candidate'] + 1}" if several else ""
-        state += f"  cosine {step['score']:.3f}" if step["encoder_calls"] else ""
+        state += f"  cosine {step['score']:.3f}" if step["texts_embedded"] else ""
         canvas = " ".join(MASK if token is None else token for token in step["tokens"])
         rows.append((f"pass {step['pass']}", Text(f"{state}  {canvas}")))
     for label, text in [*rows, *_outcome(result, Text(result.inversion.text))]:

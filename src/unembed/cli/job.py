@@ -149,5 +149,5 @@ def _describe(step: "Step", index: int, painter: "Painter") -> dict[str, Any]:
         "changed": step.changed[index].nonzero()[:, 0].tolist(),
         "confidences": step.confidence[index].tolist(),
         "score": float(step.score[index]),
-        "encoder_calls": int(step.encoder_calls[index]),
+        "texts_embedded": int(step.texts_embedded[index]),
     }

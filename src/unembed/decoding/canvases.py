@@ -141,7 +141,7 @@ class Canvases:
             passes=torch.full((len(self),), self.passes),
             score=(coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty).cpu(),
             final=done.to("cpu", copy=True),
-            encoder_calls=torch.zeros(len(self), dtype=torch.long),
+            texts_embedded=torch.zeros(len(self), dtype=torch.long),
         )
         if done.any():
             self._keep((~done).nonzero()[:, 0])

@@ -59,5 +59,5 @@ def decode_reranked(
             steps[best],
             changed=torch.zeros_like(steps[best].changed),
             score=cosines[best, None],
-            encoder_calls=torch.tensor([len(set(texts[row]))]),
+            texts_embedded=torch.tensor([len(set(texts[row]))]),
         )

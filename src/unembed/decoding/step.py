@@ -23,7 +23,7 @@ class DecodedText:
     """Probability of each of them when it was revealed."""
     passes: int
     score: float
-    encoder_calls: int
+    texts_embedded: int
     final: bool
     """Whether this is the result for its vector."""
 
@@ -59,7 +59,7 @@ class Step:
     """(B,) what hypotheses of one vector are compared by: the model's own score, or the cosine in a search."""
     final: Tensor
     """(B,) whether the vector is finished and this is its result."""
-    encoder_calls: Tensor
+    texts_embedded: Tensor
     """(B,) texts embedded for these vectors so far, by the encoder or by its surrogate; 0 when by neither."""
 
     def finished(self, vocabulary: CanvasVocabulary) -> list[DecodedText]:
@@ -84,6 +84,6 @@ class Step:
             confidences=self.confidence[index, : len(ids)].tolist(),
             passes=int(self.passes[index]),
             score=float(self.score[index]),
-            encoder_calls=int(self.encoder_calls[index]),
+            texts_embedded=int(self.texts_embedded[index]),
             final=bool(self.final[index]),
         )

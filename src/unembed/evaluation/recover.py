@@ -72,13 +72,10 @@ def recover(
     ):
         finished = step.finished(vocabulary)
         for text in finished:
-            ids[text.row], passes[text.row], calls[text.row] = (
-                text.ids,
-                text.passes,
-                text.encoder_calls * options.needs_encoder,
-            )
+            ids[text.row], passes[text.row] = text.ids, text.passes
+            calls[text.row] = text.texts_embedded if options.needs_encoder else 0
         if searches:
             for text in step.complete(vocabulary):
-                ways[text.row].append(Waypoint(text.encoder_calls, text.score, text.ids))
+                ways[text.row].append(Waypoint(text.texts_embedded, text.score, text.ids))
         on_finished(len(finished))
     return Recovered(ids, passes, calls, ways, time.perf_counter() - begun)

@@ -200,7 +200,7 @@ class StepShown(_Out):
     number: int = Field(serialization_alias="pass")
     mask_rate: float
     score: float | None = Field(description="As in the result; null while positions are masked.")
-    encoder_calls: int
+    texts_embedded: int = Field(description="So far, by the encoder or by its surrogate.")
     tokens: list[CanvasToken]
 
 

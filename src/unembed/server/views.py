@@ -50,7 +50,7 @@ def show_step(step: Step, index: int, model: ServedModel) -> StepShown:
         number=int(step.passes[index]),
         mask_rate=rate,
         score=float(step.score[index]) if rate == 0.0 else None,
-        encoder_calls=int(step.encoder_calls[index]),
+        texts_embedded=int(step.texts_embedded[index]),
         tokens=[
             CanvasToken(
                 text=model.marks.bare(name),

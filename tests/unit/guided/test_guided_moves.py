@@ -166,13 +166,13 @@ def test_the_gradient_substitutes_first_what_gains_most_and_likelihood_decides_b
     scores[1, 10] = -1.0
     subject = make_subject(3, 5, scores=scores)
     assert texts_of(follow_gradient(tools, [subject])[0]) == [(8, 5), (3, 9), (3, 10), (7, 5)]
-    assert subject.search.encoder_calls == 1
+    assert subject.search.texts_embedded == 1
 
 
 def test_a_gradient_that_the_encoder_does_not_have_is_not_counted(tools):
     subject = make_subject(3, 5)
     assert follow_gradient(tools, [subject]) == [[]]
-    assert subject.search.encoder_calls == 0
+    assert subject.search.texts_embedded == 0
 
 
 @pytest.mark.parametrize("resize", [True, False])

@@ -50,7 +50,7 @@ def test_it_ends_every_vector_once_with_no_mask_and_no_special_token(model, targ
 
 
 def test_the_score_is_the_cosine_of_the_texts_vector_and_only_rises(model, targets, oracle, fake_encoder):
-    steps = [step for step in search(model, targets, oracle, rounds=12) if step.encoder_calls.sum()]
+    steps = [step for step in search(model, targets, oracle, rounds=12) if step.texts_embedded.sum()]
     for row in range(4):
         mine = [step for step in steps if int(step.rows[0]) == row]
         scores = [float(step.score) for step in mine]
@@ -58,14 +58,14 @@ def test_the_score_is_the_cosine_of_the_texts_vector_and_only_rises(model, targe
         assert scores[-1] > scores[0]
         text = fake_encoder.tokenizer.decode(mine[-1].canvas[0].tolist())
         assert float(fake_encoder.encode([text])[0] @ targets[row].numpy()) == pytest.approx(scores[-1], abs=1e-5)
-        calls = [int(step.encoder_calls) for step in mine]
+        calls = [int(step.texts_embedded) for step in mine]
         assert calls == sorted(calls)
 
 
 def test_every_text_that_is_embedded_is_counted(model, targets, oracle, fake_encoder):
     before = len(fake_encoder.seen)
     steps = search(model, targets, oracle, rounds=5, gradient=False)
-    assert sum(int(step.encoder_calls) for step in finals(steps).values()) == len(fake_encoder.seen) - before
+    assert sum(int(step.texts_embedded) for step in finals(steps).values()) == len(fake_encoder.seen) - before
 
 
 def test_no_text_is_embedded_twice_for_a_vector(model, targets, oracle, fake_encoder):
@@ -110,7 +110,7 @@ def test_it_does_not_depend_on_the_batch_and_repeats_itself(model, targets, orac
 def test_rounds_patience_target_and_time_each_end_it(model, targets, oracle):
     def rounds(**limits):
         steps = search(model, targets[:1], oracle, **({"rounds": 9, "patience": 99, "proposals": 8} | limits))
-        return sum(bool(step.encoder_calls.sum()) for step in steps) - 1
+        return sum(bool(step.texts_embedded.sum()) for step in steps) - 1
 
     assert rounds() == 9
     assert rounds(rounds=0) == 0
@@ -154,11 +154,11 @@ class TestRounds:
             next(second, None)
         assert last[0].final.all()
         assert torch.equal(last[0].canvas, alone.canvas)
-        assert int(last[0].encoder_calls) == int(alone.encoder_calls)
+        assert int(last[0].texts_embedded) == int(alone.texts_embedded)
 
     def test_a_search_that_is_stopped_gives_its_best_text_in_the_next_round(self, model, targets, oracle, fake_encoder):
         rounds = take_rounds(model, targets[:1], oracle, rounds=50, patience=50)
-        searched = (steps[0] for steps in rounds if steps[0].encoder_calls.sum())
+        searched = (steps[0] for steps in rounds if steps[0].texts_embedded.sum())
         shown = [next(searched) for _ in range(3)][-1]
         asked = len(fake_encoder.seen)
         rounds.stop()
@@ -171,7 +171,7 @@ class TestRounds:
     def test_some_vectors_can_be_stopped_while_the_others_go_on(self, model, targets, oracle):
         rounds = take_rounds(model, targets, oracle, rounds=3, patience=50)
         rounds.stop([1, 3])
-        later = [steps for steps in rounds if steps[0].encoder_calls.sum()]
+        later = [steps for steps in rounds if steps[0].texts_embedded.sum()]
         assert [int(step.rows[0]) for step in later[0] if step.final.all()] == [1, 3]
         assert [int(step.rows[0]) for step in later[1]] == [0, 2]
         assert [int(step.rows[0]) for step in later[-1] if step.final.all()] == [0, 2]
@@ -188,7 +188,7 @@ class TestRounds:
         count = 0
         for steps in take_rounds(model, targets[:1], oracle, rounds=3, patience=9, seconds=5.0):
             clock.now += 100.0  # the caller does something else
-            count += bool(steps[0].encoder_calls.sum())
+            count += bool(steps[0].texts_embedded.sum())
         assert count == 3 + 1
 
     def test_gradients_are_not_switched_off_for_its_caller(self, model, targets, oracle):

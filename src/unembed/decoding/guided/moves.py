@@ -211,7 +211,7 @@ def follow_gradient(tools: Tools, subjects: list[Subject]) -> list[list[Proposal
         if estimate is None:
             proposals.append([])
             continue
-        subject.search.encoder_calls += 1
+        subject.search.texts_embedded += 1
         tokens, gains = estimate
         likelihood = subject.pick(subject.scores, tokens)
         worth = gains / _LIKELIHOOD_WEIGHT + likelihood.numpy()

@@ -187,7 +187,7 @@ class GuidedRounds:
             hypothesis = Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, attempt.parent, attempt.move)
             tried[row].append((attempt, hypothesis))
         for row, search in self._searches.items():
-            search.encoder_calls += len(tried[row])
+            search.texts_embedded += len(tried[row])
             search.add(tried[row])
         contenders = ((row, search, each) for row, search in self._searches.items() for each in search.contenders())
         judge(self._tools, [Subject(*contender) for contender in contenders])
@@ -204,7 +204,7 @@ class GuidedRounds:
         if self.oracle.rounds and len(near):
             vectors[near] = self.oracle.embed_exactly([texts[index] for index in near])
             for index in near:
-                self._searches[rows[index]].encoder_calls += 1
+                self._searches[rows[index]].texts_embedded += 1
         return vectors
 
     def _measure_exactly(self, searches: Mapping[int, Search]) -> None:
@@ -214,7 +214,7 @@ class GuidedRounds:
             vectors = self.oracle.embed_exactly([hypothesis.text for _, hypothesis in best])
             for (row, hypothesis), vector in zip(best, vectors, strict=True):
                 hypothesis.vector, hypothesis.cosine = vector, float(vector @ self._targets[row])
-                searches[row].encoder_calls += 1
+                searches[row].texts_embedded += 1
 
 
 def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:
@@ -233,5 +233,5 @@ def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:
         passes=torch.tensor([search.passes]),
         score=torch.tensor([0.0 if best is None else best.cosine]),
         final=torch.tensor([final]),
-        encoder_calls=torch.tensor([search.encoder_calls]),
+        texts_embedded=torch.tensor([search.texts_embedded]),
     )

@@ -54,7 +54,7 @@ class Search:
         self.beam: list[Hypothesis] = []
         self.best: Hypothesis | None = None
         """Of all."""
-        self.encoder_calls = 0
+        self.texts_embedded = 0
         self.passes = 0
         self._parents: list[Hypothesis] = []
         self._pool: list[Hypothesis] = []
@@ -79,7 +79,7 @@ class Search:
         return (
             self.best is None
             or self.best.cosine >= self.config.target_cosine
-            or self.encoder_calls >= self.config.call_limit
+            or self.texts_embedded >= self.config.call_limit
             or self._rounds_without_best >= self.config.round_patience
         )
 

@@ -46,13 +46,13 @@ export class Lane {
 /** @param {number} length */
 function blank(length) {
   const tokens = Array.from({ length }, () => ({ text: "", masked: true, changed: false, confidence: 0 }));
-  return { pass: 0, mask_rate: 1, score: null, encoder_calls: 0, tokens };
+  return { pass: 0, mask_rate: 1, score: null, texts_embedded: 0, tokens };
 }
 
 /** @param {import("./types.js").Step} frame */
 function describe(frame) {
-  if (frame.encoder_calls) {
-    return `Cosine ${frame.score?.toFixed(3) ?? "unknown"} after ${frame.encoder_calls.toLocaleString("en")} guesses embedded`;
+  if (frame.texts_embedded) {
+    return `Cosine ${frame.score?.toFixed(3) ?? "unknown"} after ${frame.texts_embedded.toLocaleString("en")} guesses embedded`;
   }
   if (!frame.pass) return "Before the first pass: nothing but masks";
   return frame.mask_rate ? `Pass ${frame.pass}: ${percent(frame.mask_rate)} still masked` : `Pass ${frame.pass}: all filled in`;

@@ -2,7 +2,7 @@
  * The shapes that the server answers with, for the type comments of the other modules. Holds no code.
  *
  * @typedef {{text: string, joined: boolean, masked: boolean, changed: boolean, confidence: number}} Token
- * @typedef {{pass: number, mask_rate: number, score: number | null, encoder_calls: number, tokens: Token[]}} Step
+ * @typedef {{pass: number, mask_rate: number, score: number | null, texts_embedded: number, tokens: Token[]}} Step
  * @typedef {{edges: number[], counts: number[]}} Histogram
  * @typedef {{dimension: number, norm: number, minimum: number, maximum: number, mean: number, entropy: number,
  *   histogram: Histogram}} Statistics
