@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from unembed.config import DecodingConfig
+from unembed.config import DecodingConfig, GuidedConfig
 from unembed.errors import ConfigError
 from unembed.evaluation import EvaluationSettings, Subject, bench, evaluate, read_passes, to_json, write_report
 from unembed.evaluation.bench import describe
@@ -42,6 +42,13 @@ def subject(tiny_checkpoint, fake_encoder):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(bench, "TIMED_TEXTS", 1)
+
+
+@pytest.fixture(autouse=True)
+def short_searches(monkeypatch):
+    """An untrained model finds no text, so that each search would take all the calls that it may."""
+    limits = GuidedConfig._limits["quick"]._replace(calls=100, patience=4)
+    monkeypatch.setattr(GuidedConfig, "_limits", {"normal": limits})
 
 
 @pytest.fixture
