@@ -25,6 +25,8 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 _CONSIDERED = 200
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
+# Rounds without gain after which a change is tried anew that was tried on a relative of the hypothesis.
+_ROUNDS_TRUSTED = 3
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
 _CONTENDERS = 2
 # How much each edit of a combination is assumed to disappoint at first, and how fast that is learnt.
@@ -179,9 +181,13 @@ class Search:
                 yield Attempt(ids, parent.fluency + fluency, parent, move)
 
     def _is_known(self, parent: Hypothesis, ids: Ids) -> bool:
-        """Whether a change was tried on a near relative: where it pays, it will be part of a combination."""
-        edit = self._slots.edit(parent.slots, compare(parent.ids, ids))
-        return ids in self._seen or self._memory.knows(edit, parent)
+        """Whether a change was tried on a near relative: where it pays, it will be part of a combination.
+
+        A search that is stuck tries it again: among other words, a change may do something else.
+        """
+        if ids in self._seen or self._rounds_without_gain >= _ROUNDS_TRUSTED:
+            return ids in self._seen
+        return self._memory.knows(self._slots.edit(parent.slots, compare(parent.ids, ids)), parent)
 
     def add(self, attempts: Sequence[tuple[Attempt, Hypothesis]]) -> None:
         """Take in what was embedded, and learn from it which edits and which moves help."""
