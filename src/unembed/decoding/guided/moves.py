@@ -13,7 +13,7 @@ from torch import Tensor
 from unembed.decoding.guided.filler import MaskFiller, Question
 from unembed.decoding.guided.hypothesis import Hypothesis, Ids, Proposal
 from unembed.decoding.guided.oracle import Oracle
-from unembed.decoding.guided.search import Search
+from unembed.decoding.guided.search import REORDER, Search
 
 # Every fifth position is masked at once: each is judged with most of the text in view, for a fifth of the passes.
 _STRIDE = 5
@@ -304,7 +304,7 @@ MOVES = (
     Move("substitute", (1.0, 8.0), substitute),
     Move("missing", (1.0, 8.0), add_missing_words, possible=lambda tools: tools.filler.has_readout),
     Move("span", (1.0, 8.0), rewrite_spans),
-    Move("reorder", (1.0, 8.0), reorder, random=True),
+    Move(REORDER, (1.0, 8.0), reorder, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )

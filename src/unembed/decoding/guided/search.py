@@ -25,6 +25,11 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 _CONSIDERED = 200
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
+# In these rounds without gain, phrases are exchanged before anything else is tried: where the words are right and their
+# order is not, other changes do not help.
+REORDER = "reorder"
+_ROUNDS_OF_EXCHANGES = range(4, 8)
+_FIRST = 1e6
 # Rounds without gain after which a change is tried anew that was tried on a relative of the hypothesis.
 _ROUNDS_TRUSTED = 3
 # Hypotheses beyond the beam whose fluency is found out, because they might belong into it.
@@ -102,6 +107,8 @@ class Search:
         for parent in self.beam:
             self._rank(parent)
         chances = self.chances()
+        if self._rounds_without_gain in _ROUNDS_OF_EXCHANGES and REORDER in chances:
+            chances[REORDER] = _FIRST
         order = {move: self._in_turn(move) for move in chances}
         waiting = {move: next(turns, None) for move, turns in order.items()}
         taken = dict.fromkeys(chances, 0)
