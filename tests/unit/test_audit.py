@@ -269,7 +269,7 @@ class TestAttacker:
         def watch(*arguments, **options):
             for step in decode(*arguments, **options):
                 for text in step.complete(inverter.info.vocabulary):
-                    calls.setdefault(text.encoder_calls, text.ids)
+                    calls.setdefault(text.texts_embedded, text.ids)
                 yield step
 
         inverter.decode = watch

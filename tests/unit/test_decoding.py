@@ -6,14 +6,14 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unembed.config import STRATEGIES, DecodingConfig, NoiseConfig
+from unembed.config import SEARCHES, STRATEGIES, DecodingConfig, NoiseConfig
 from unembed.decoding import Step, decode
 from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.euler_remask import least_confident
 from unembed.decoding.sampling import Guess, choose, guide, repeated
 from unembed.model import NoiseSchedule
 
-BLIND = [name for name in STRATEGIES if name != "guided"]
+BLIND = [name for name in STRATEGIES if name not in SEARCHES]
 NOISE = NoiseSchedule(NoiseConfig())
 LOGLINEAR = NoiseSchedule(NoiseConfig(schedule="loglinear"))
 PROPERTY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
