@@ -289,7 +289,14 @@ class Inverter:
             )
         self.check_encoder(encoder)
         if self._oracle is None or self._oracle.encoder is not encoder:  # it takes a while to make
-            self._oracle = TextOracle(encoder, self.tokenizer, self.info.vocabulary, self.info.model.canvas_length)
+            drafting = self.model.surrogate is not None and encoder is not self.surrogate
+            self._oracle = TextOracle(
+                encoder,
+                self.tokenizer,
+                self.info.vocabulary,
+                self.info.model.canvas_length,
+                self.surrogate.encode_ids if drafting else None,
+            )
         return self._oracle
 
     @torch.no_grad()

@@ -1,10 +1,11 @@
 """Forecast: what the vector of a text should be, given those of the texts that a search has embedded. No encoder.
 
 A ridge regression on what a text consists of: its tokens, which stand side by side, and which comes before which. It
-is fitted around one text, so it only has to explain what differs from it.
+is fitted around one text, so it only has to explain what differs from it. Where a surrogate of the encoder drafts
+vectors, a second regression explains what its drafts get wrong: that is closer, and takes a pass of the surrogate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,31 +22,69 @@ _SPREAD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 
 _START, _END = 1 << 40, 1 << 41
 
 
+Draft = Callable[[Sequence[Ids]], np.ndarray]
+"""Returns what the vectors (n, d) of texts may be, without the encoder."""
+
+
 class Forecast:
     """Remembers texts with their vectors, and predicts the vectors of others."""
 
-    def __init__(self, dimensions: int) -> None:
+    def __init__(self, dimensions: int, draft: Draft | None = None) -> None:
+        self._draft = draft
+        self._drafts: dict[Ids, np.ndarray] = {}
+        self._texts: list[Ids] = []
         self._features = np.empty((0, _BUCKETS), dtype=np.float32)
         self._vectors = np.empty((0, dimensions), dtype=np.float32)
         self._fitted: dict[Ids, np.ndarray] = {}
 
+    @property
+    def drafts(self) -> bool:
+        """Whether it can look at texts closely."""
+        return self._draft is not None
+
     def learn(self, texts: Sequence[Ids], vectors: Sequence[np.ndarray]) -> None:
         """Take in texts that were embedded."""
         if texts:
+            self._texts = [*self._texts, *texts][-_REMEMBERED:]
             self._features = np.concatenate([self._features, describe(texts)])[-_REMEMBERED:]
             self._vectors = np.concatenate([self._vectors, np.stack(vectors)])[-_REMEMBERED:].astype(np.float32)
             self._fitted.clear()
 
-    def predict(self, centre: Ids, vector: np.ndarray, texts: Sequence[Ids]) -> np.ndarray:
-        """Return the vectors (n, d) that texts should have, given a similar text and its vector."""
+    def predict(
+        self, centre: Ids, vector: np.ndarray, texts: Sequence[Ids], *, closely: bool = False
+    ) -> np.ndarray:
+        """Return the vectors (n, d) that texts should have, given a similar text and its vector.
+
+        ``closely``: by drafts, and what is known about their errors.
+        """
         origin = describe([centre])
         if centre not in self._fitted:
-            known = self._features - origin
-            alike = known @ known.T
-            alike[np.diag_indices(len(alike))] += _RIDGE
-            self._fitted[centre] = known.T @ np.linalg.solve(alike, self._vectors - vector.astype(np.float32))
-        predicted: np.ndarray = vector + (describe(texts) - origin) @ self._fitted[centre]
-        return predicted
+            self._fitted[centre] = self._fit(centre, vector, origin)
+        at_a_glance, beside_drafts = np.split(self._fitted[centre], [len(vector)], axis=1)
+        differing = describe(texts) - origin
+        if not closely:
+            return vector + differing @ at_a_glance
+        drafts = self._drafted([*texts, centre])
+        return vector + drafts[:-1] - drafts[-1] + differing @ beside_drafts
+
+    def _fit(self, centre: Ids, vector: np.ndarray, origin: np.ndarray) -> np.ndarray:
+        """Return the weights (B, d) of the differences from a text; with drafts also those of their errors (B, 2d)."""
+        known = self._features - origin
+        alike = known @ known.T
+        alike[np.diag_indices(len(alike))] += _RIDGE
+        explained = [self._vectors - vector.astype(np.float32)]
+        if self.drafts:
+            drafts = self._drafted([*self._texts, centre])
+            explained.append(explained[0] - (drafts[:-1] - drafts[-1]))
+        weights: np.ndarray = known.T @ np.linalg.solve(alike, np.concatenate(explained, axis=1))
+        return weights
+
+    def _drafted(self, texts: Sequence[Ids]) -> np.ndarray:
+        assert self._draft is not None
+        new = [text for text in dict.fromkeys(texts) if text not in self._drafts]
+        if new:
+            self._drafts.update(zip(new, self._draft(new), strict=True))
+        return np.stack([self._drafts[text] for text in texts])
 
 
 def describe(texts: Sequence[Ids]) -> np.ndarray:

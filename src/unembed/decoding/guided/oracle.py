@@ -10,6 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from unembed.canvas import CanvasVocabulary
+from unembed.decoding.guided.forecast import Draft
 from unembed.decoding.guided.hypothesis import Ids
 from unembed.encoders import Encoder, can_substitute, quicker
 
@@ -38,6 +39,11 @@ class Oracle(Protocol):
         """Return the normalised vectors (n, d) of texts."""
         ...
 
+    @property
+    def draft(self) -> Draft | None:
+        """What estimates vectors of hypotheses without the encoder, if anything does."""
+        ...
+
     def substitutions(
         self, hypotheses: Sequence[Ids], targets: np.ndarray, top: int
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
@@ -53,8 +59,16 @@ class Oracle(Protocol):
 class TextOracle:
     """An :class:`Oracle` that writes hypotheses as text and gives them to an encoder."""
 
-    def __init__(self, encoder: Encoder, tokenizer: Tokenizer, vocabulary: CanvasVocabulary, longest: int) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+        vocabulary: CanvasVocabulary,
+        longest: int,
+        draft: Draft | None = None,
+    ) -> None:
         self.encoder = encoder
+        self.draft = draft
         self._quick = quicker(encoder)
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary

@@ -84,7 +84,7 @@ class GuidedRounds:
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         self._searches = {
-            row: Search(options.search, stream, PRIORS, target)
+            row: Search(options.search, stream, PRIORS, target, oracle.draft)
             for row, (stream, target) in enumerate(zip(streams, self._targets, strict=True))
         }
         self._stopped: set[int] = set()

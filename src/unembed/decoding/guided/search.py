@@ -9,7 +9,7 @@ import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
-from unembed.decoding.guided.forecast import Forecast
+from unembed.decoding.guided.forecast import Draft, Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
 
@@ -23,6 +23,8 @@ _KEPT_RECORD = 0.9
 _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
+# Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
+_COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 48, 24
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # In these rounds without gain, phrases are exchanged before anything else is tried: where the words are right and their
@@ -47,6 +49,7 @@ class Search:
         random: np.random.Generator,
         priors: Mapping[str, tuple[float, float]],
         target: np.ndarray,
+        draft: Draft | None = None,
     ) -> None:
         """Start without any hypothesis.
 
@@ -55,6 +58,7 @@ class Search:
             random: a stream of its own.
             priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
             target: (d,) the vector that is inverted, normalised.
+            draft: estimates vectors of texts without the encoder.
         """
         self.config = config
         self.random = random
@@ -68,7 +72,7 @@ class Search:
         self._seen: set[Ids] = set()
         self._slots = SlotBook()
         self._memory = EditMemory(target, config.fluency)
-        self._forecast = Forecast(len(target))
+        self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
         self._priors = priors
@@ -149,18 +153,26 @@ class Search:
                 break
         if not sums:
             return []
-        # Two predictions: the sum of the edits' effects, and the forecast from all texts.
-        forecast = self._expect(self._leader, [(attempt.ids, attempt.fluency) for _, attempt in sums.values()])
-        ranked = [
-            ((score + other) / 2, attempt) for (score, attempt), other in zip(sums.values(), forecast, strict=True)
-        ]
-        ranked.sort(key=lambda pair: -pair[0])
+        ranked = self._with_forecast(self._leader, list(sums.values()))
+        if self._forecast.drafts:
+            few = [sums[attempt.ids] for _, attempt in ranked[:_COMBINATIONS_DRAFTED]]
+            ranked = self._with_forecast(self._leader, few, closely=True)
         least = self.score(self._leader)
         return [attempt for score, attempt in ranked[: self.config.combinations] if score >= least]
 
-    def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]]) -> list[float]:
+    def _with_forecast(
+        self, leader: Hypothesis, sums: list[tuple[float, Attempt]], *, closely: bool = False
+    ) -> list[tuple[float, Attempt]]:
+        """Rank combinations by two predictions: the sum of their edits' effects, and the forecast from all texts."""
+        forecast = self._expect(leader, [(attempt.ids, attempt.fluency) for _, attempt in sums], closely=closely)
+        means = [((score + other) / 2, attempt) for (score, attempt), other in zip(sums, forecast, strict=True)]
+        return sorted(means, key=lambda pair: -pair[0])
+
+    def _expect(
+        self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False
+    ) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
-        vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts])
+        vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
         expected: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
         return expected
@@ -168,11 +180,20 @@ class Search:
     def _rank(self, parent: Hypothesis) -> None:
         """Put those proposals of each move last that should come nearest to the target."""
         proposals = [proposal for move in parent.proposals.values() for proposal in move]
-        if proposals:
-            score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
-            for move, ranked in parent.proposals.items():
-                ranked.sort(key=score.__getitem__)
-                parent.proposals[move] = _spread(parent.ids, ranked)
+        if not proposals:
+            return
+        score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
+        for ranked in parent.proposals.values():
+            ranked.sort(key=score.__getitem__)
+        if self._forecast.drafts:
+            first = {move: ranked[-_DRAFTED_PER_MOVE:] for move, ranked in parent.proposals.items()}
+            looked_at = [proposal for move in first.values() for proposal in move]
+            closer = dict(zip(looked_at, self._expect(parent, looked_at, closely=True), strict=True))
+            for move, best in first.items():
+                best.sort(key=closer.__getitem__)
+                parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
+        for move, ranked in parent.proposals.items():
+            parent.proposals[move] = _spread(parent.ids, ranked)
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""

@@ -48,10 +48,15 @@ class SurrogateEncoder:
     @torch.no_grad()
     def encode(self, sentences: Sequence[str], *, batch_size: int = 64, show_progress_bar: bool = False) -> np.ndarray:
         """Return one float32 row per sentence; of longer texts than a canvas holds, the beginning is read."""
-        ids = self._ids(as_texts(sentences))
-        vectors = np.empty((len(ids), self.description.dim), dtype=np.float32)
-        for rows in batches_of_one_length([len(row) for row in ids], batch_size):
-            vectors[rows] = self._vectors(self._embed([ids[row] for row in rows])).cpu().numpy()
+        return self.encode_ids(self._ids(as_texts(sentences)), batch_size=batch_size)
+
+    @torch.no_grad()
+    def encode_ids(self, texts: Sequence[Sequence[int]], *, batch_size: int = 64) -> np.ndarray:
+        """Return one float32 row per text, given its ids; of more than a canvas holds, the first are read."""
+        texts = [ids[: self._model.config.canvas_length] for ids in texts]
+        vectors = np.empty((len(texts), self.description.dim), dtype=np.float32)
+        for rows in batches_of_one_length([len(ids) for ids in texts], batch_size):
+            vectors[rows] = self._vectors(self._embed([texts[row] for row in rows])).cpu().numpy()
         return vectors
 
     def substitutions(
@@ -78,7 +83,7 @@ class SurrogateEncoder:
         encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.ids[:longest] for encoding in encodings]
 
-    def _embed(self, rows: list[list[int]]) -> Tensor:
+    def _embed(self, rows: Sequence[Sequence[int]]) -> Tensor:
         table = self._model.denoiser.token_embedding
         ids = torch.tensor(rows, dtype=torch.long, device=table.weight.device)
         embedded: Tensor = table(ids).detach()
