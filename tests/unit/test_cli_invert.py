@@ -570,7 +570,7 @@ class TestResults:
             yield json.dumps(vectors[1].tolist())
 
         shown = []
-        monkeypatch.setattr(sys.modules["unembed.cli.invert"], "_stdin", lines)
+        monkeypatch.setattr("unembed.cli.inputs._stdin", lines)
         monkeypatch.setattr("sys.stdout", io.StringIO())
         run_cli("invert", "-", "--json", "-m", tiny_checkpoint)
         assert shown == [1]

@@ -1,12 +1,10 @@
 """``unembed invert``: texts or vectors in, recovered texts out. Knows how results are shown, not how they are made."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,17 +20,10 @@ if TYPE_CHECKING:
     from unembed.cli.job import InputBatch, InversionJob, InvertedText
     from unembed.cli.results import ResultFile
     from unembed.config import DecodingConfig
-    from unembed.connectors import VectorSource
     from unembed.connectors.source import Id
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
-_STDIN = "-"
-# A single word with such an ending is the name of a file, not a sentence.
-_DATA_ENDING = re.compile(
-    r"\.(?:arrow|bin|db|faiss|feather|h5|hdf5|index|lance|pickle|pkl|pt|pth|safetensors|sqlite3?|txt|xlsx)",
-    re.IGNORECASE,
-)
 # More vectors than this are not animated.
 _ANIMATED_AT_MOST = 16
 
@@ -125,10 +116,10 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
+    from unembed.cli.inputs import open_input, read_batches, skip_finished
     from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
     from unembed.cli.results import open_results
-    from unembed.config import BATCHES_AT_ONCE
     from unembed.hub import fetch_checkpoint
 
     options = _decoding_options(
@@ -146,12 +137,9 @@ def invert(
         seed=seed,
     )
     results = open_results(output, resume)
-    given = _open(source or [], (column, id_column, text_column), limit, batch_size)
-    if not isinstance(given, list):
-        given = given.in_growing_batches(BATCHES_AT_ONCE * batch_size)
+    given = open_input(source or [], (column, id_column, text_column), limit, batch_size)
+    given = skip_finished(given, results)
     done = results.rows if results else 0
-    if done:
-        given = given[done:] if isinstance(given, list) else given.after(done, results.last_id if results else None)
     with loading(f"the inverter {model}"):
         folder = fetch_checkpoint(model)
         # This import takes seconds, so options and names are checked before it.
@@ -179,7 +167,7 @@ def invert(
             interrupted=interrupted,
             first_row=done,
         )
-        batches = job.embed(given) if isinstance(given, list) else _read(given, inverter)
+        batches = job.embed(given) if isinstance(given, list) else read_batches(given, inverter)
         if results:
             finished = _write(job, batches, total, results)
         elif watched and total is not None and total <= _ANIMATED_AT_MOST:
@@ -228,19 +216,6 @@ def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None"
         raise typer.Exit(1)
 
 
-def _read(source: "VectorSource", inverter: "Inverter") -> "Iterator[InputBatch]":
-    """Read vectors; say once if they were scaled for storage."""
-    from unembed.cli.job import InputBatch
-
-    said = False
-    for batch in map(InputBatch.of, source.checked):
-        note = None if said else inverter.describe_scale(batch.vectors)
-        if note:
-            said = True
-            typer.echo(note, err=True)
-        yield batch
-
-
 def _decoding_options(
     strategy: str | None,
     *,
@@ -270,65 +245,6 @@ def _decoding_options(
         wanted["candidates"] = candidates
     given = {name: value for name, value in wanted.items() if value is not None}
     return parse(DecodingConfig, given, "The decoding configuration")
-
-
-def _open(
-    source: list[str], columns: tuple[str | None, str | None, str | None], limit: int | None, batch_rows: int
-) -> "list[str] | VectorSource":
-    """Decide whether the input is texts, a file of vectors, or stdin; ``columns`` hold vectors, ids and texts."""
-    from unembed.connectors import mask_passwords, open_vectors, read_vector_lines
-    from unembed.errors import VectorError
-    from unembed.text import well_formed
-
-    if not source and sys.stdin.isatty():
-        raise VectorError(
-            "There is nothing to invert.", "Give a text, a file of vectors, or vectors on stdin, one per line."
-        )
-    files = [name for name in source if name == _STDIN or _is_source(name)]
-    names = dict(zip(("column", "id_column", "text_column"), columns, strict=True))
-    if source and not files:
-        return [well_formed(text) for text in source[:limit]]
-    if len(source) > 1:
-        raise VectorError(
-            f"{mask_passwords(files[0])} holds vectors, but other inputs are given too.",
-            "Give texts, or one file of vectors alone.",
-        )
-    if source and source != [_STDIN]:
-        vectors = open_vectors(source[0], **names, batch_rows=batch_rows)
-    else:
-        # One by one: the next line may be long in coming.
-        vectors = read_vector_lines(_stdin(), name="stdin", **names, batch_rows=1)
-    return vectors if limit is None else vectors.first(limit)
-
-
-def _is_source(name: str) -> bool:
-    """Whether a name is meant as a file, a folder or a database, even if it is not there; else it is a text."""
-    from unembed.connectors import is_vector_file, is_vector_uri
-
-    path = Path(name)
-    is_one_word = not any(character.isspace() for character in name)
-    try:
-        return (
-            is_vector_uri(name)
-            or is_vector_file(path)
-            or path.is_dir()
-            or (bool(path.suffix) and path.is_file())
-            or ("/" in name and path.exists())
-            or (is_one_word and bool(_DATA_ENDING.fullmatch(path.suffix) or name.startswith(("./", "../", "/", "~/"))))
-        )
-    except OSError:  # too long for a name, so it is a text
-        return False
-
-
-def _stdin() -> Iterator[str]:
-    from unembed.errors import VectorError
-
-    try:
-        yield from sys.stdin
-    except UnicodeDecodeError as error:
-        raise VectorError(
-            "stdin is not text.", "Pipe in lines of numbers, or give a binary file by its name."
-        ) from error
 
 
 def load_encoder_for(inverter: "Inverter", location: str | None, device: str) -> "Encoder":
