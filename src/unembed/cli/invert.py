@@ -1,9 +1,5 @@
-"""``unembed invert``: texts or vectors in, recovered texts out. Knows how results are shown, not how they are made."""
+"""``unembed invert``: texts or vectors in, recovered texts out. Knows the options, and what happens in which order."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +8,8 @@ import typer
 from unembed.cli.sources import ResultsPath, Resume, SourceIdColumn, SourceTextColumn
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-    from unembed.canvas import RoundTrip
-    from unembed.cli.animation import Row
-    from unembed.cli.job import InputBatch, InversionJob, InvertedText
     from unembed.cli.results import ResultFile
     from unembed.config import DecodingConfig
-    from unembed.connectors.source import Id
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
@@ -144,6 +133,7 @@ def invert(
         folder = fetch_checkpoint(model)
         # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
+        from unembed.cli.display import animate, list_results, write_results
         from unembed.cli.job import InversionJob
         from unembed.inverter import Inverter
 
@@ -169,42 +159,15 @@ def invert(
         )
         batches = job.embed(given) if isinstance(given, list) else read_batches(given, inverter)
         if results:
-            finished = _write(job, batches, total, results)
+            finished = write_results(job, batches, total, results)
         elif watched and total is not None and total <= _ANIMATED_AT_MOST:
-            finished = _animate(job, batches, console)
+            finished = animate(job, batches, console)
         else:
-            finished = _list(job, batches, total, as_json=as_json)
+            finished = list_results(job, batches, total, as_json=as_json)
         if interrupted():
             _end_early(finished, best_so_far=options.searches, results=results)
     if not finished and not done:
         typer.echo("There were no vectors to invert.", err=True)
-
-
-def _list(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, *, as_json: bool) -> int:
-    """Print results; return how many there were."""
-    from unembed.cli.output import show_json_line
-
-    finished = 0
-    with _progress(total, hidden=sys.stdout.isatty()) as advance:
-        for result in job.run(batches):
-            finished += 1
-            if as_json:
-                show_json_line(_record(result))
-            else:
-                _print(result)
-            advance()
-    return finished
-
-
-def _write(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, results: "ResultFile") -> int:
-    """Write results to a file; return how many there were."""
-    finished = 0
-    with results, _progress(total) as advance:
-        for result in job.run(batches):
-            finished += 1
-            results.write([_record(result)])
-            advance()
-    return finished
 
 
 def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None") -> None:
@@ -261,102 +224,3 @@ def _checked(length: int | None, inverter: "Inverter") -> int | None:
             f"--length is {length}, but this inverter writes at most {longest} tokens.", "Give a smaller --length."
         )
     return length
-
-
-def _record(result: "InvertedText") -> dict[str, Any]:
-    """Return a result as JSON has it."""
-    record: dict[str, Any] = {"row": result.row}
-    if result.id is not None:
-        record["id"] = result.id
-    if result.stored is not None:
-        record["stored_text"] = result.stored
-    if result.trip:
-        record |= {"original": result.trip.original, "embedded": result.trip.embedded}
-    record |= asdict(result.inversion)
-    if result.trip:
-        record["comparison"] = result.measures
-    if result.trace:
-        record["trace"] = result.trace
-    return record
-
-
-def _print(result: "InvertedText") -> None:
-    from rich.text import Text
-
-    from unembed.cli.animation import MASK
-
-    rows = _heading(result.trip, result.id, result.stored)
-    several = any(step["candidate"] for step in result.trace)
-    for step in result.trace:
-        state = f"{step['mask_rate']:>4.0%} masked"
-        state += f"  hypothesis {step['candidate'] + 1}" if several else ""
-        state += f"  cosine {step['score']:.3f}" if step["texts_embedded"] else ""
-        canvas = " ".join(MASK if token is None else token for token in step["tokens"])
-        rows.append((f"pass {step['pass']}", Text(f"{state}  {canvas}")))
-    for label, text in [*rows, *_outcome(result, Text(result.inversion.text))]:
-        typer.echo(f"{label:<9}  {text.plain}")
-
-
-def _heading(trip: "RoundTrip | None", identifier: "Id | None", stored: str | None) -> "list[Row]":
-    """Return what is known before a vector is inverted: its text in a round trip, else what the source says."""
-    from rich.text import Text
-
-    from unembed.text import printable
-
-    if trip is None:
-        rows = [("vector", Text(printable(str(identifier))))]
-        return rows if stored is None else [*rows, ("stored", Text(printable(stored)))]
-    rows = [("original", Text(trip.original))]
-    if trip.cut:
-        note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
-        rows.append(("cut to", Text(trip.embedded + note)))
-    return rows
-
-
-def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
-    from rich.text import Text
-
-    inversion, measures = result.inversion, result.measures
-    if inversion.encoder_calls:
-        note = f"cosine {inversion.score:.3f}, {inversion.encoder_calls:,} texts embedded"
-    elif inversion.surrogate_calls:
-        note = f"cosine {inversion.score:.3f} by the surrogate, {inversion.surrogate_calls:,} texts tried"
-    else:
-        note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
-    rows = [("recovered", Text.assemble(text, f"  ({note})"))]
-    if measures:
-        from unembed.measures import BY_NAME
-
-        rows.append(("compared", Text(", ".join(BY_NAME[name].say(value) for name, value in measures.items()))))
-    return rows
-
-
-def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Console") -> int:
-    """Show results as they come about; return how many there were."""
-    from unembed.cli.animation import Animation
-
-    finished = 0
-    for single in (single for batch in batches for single in batch.split()):
-        if job.interrupted():
-            return finished
-        heading = _heading(
-            single.trips[0] if single.trips else None,
-            single.ids[0] if single.ids else None,
-            single.stored[0] if single.stored else None,
-        )
-        with Animation(console, job.painter, heading, job.options.search.call_limit) as animation:
-            for result in job.run([single], animation.show):
-                text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
-                animation.end([*heading, *_outcome(result, text)])
-                finished += 1
-    return finished
-
-
-@contextmanager
-def _progress(total: int | None, *, hidden: bool = False) -> "Iterator[Callable[[], None]]":
-    """Count results on stderr, unless the results themselves appear in the terminal."""
-    from unembed.progress import make_progress
-
-    with make_progress(disable=hidden or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Inverting", total=total)
-        yield lambda: progress.advance(task)
