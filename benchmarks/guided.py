@@ -74,7 +74,7 @@ def search(inverter: Inverter, encoder: Any, texts: list[Searched], options: Dec
         part = texts[start : start + _TOGETHER]
         vectors = encoder.encode([each.text for each in part])
         begun = time.perf_counter()
-        for steps in inverter.guided_rounds(vectors, options, encoder=encoder):
+        for steps in inverter.search_rounds(vectors, options, encoder=encoder):
             seconds = (time.perf_counter() - begun) / len(part)
             for step in steps:
                 if step.texts_embedded.sum():

@@ -24,7 +24,7 @@ from unembed.checkpoint import (
     save_checkpoint,
 )
 from unembed.config import BATCHES_AT_ONCE, SEARCHES, DecodingConfig, parse
-from unembed.decoding import GuidedRounds, Step, SurrogateEncoder, TextOracle, decode
+from unembed.decoding import SearchRounds, Step, SurrogateEncoder, TextOracle, decode
 from unembed.engine import Engine, EngineName, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.measures.vectors import find_faults
@@ -232,7 +232,7 @@ class Inverter:
             interrupted=interrupted,
         )
 
-    def guided_rounds(
+    def search_rounds(
         self,
         embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
         options: DecodingConfig | None = None,
@@ -241,7 +241,7 @@ class Inverter:
         lengths: Sequence[int] | None = None,
         batch_size: int = 64,
         **changes: Any,
-    ) -> GuidedRounds:
+    ) -> SearchRounds:
         """Search round by round, for a caller who does other work between rounds, or stops before the end.
 
         Each item is the list of steps of a round. After ``stop()`` the next round is the last and gives the best texts.
@@ -252,7 +252,7 @@ class Inverter:
         if oracle is None or not options.searches:
             raise ConfigError(f"The strategy '{options.strategy}' does not search.", f"Take {' or '.join(SEARCHES)}.")
         vectors, known = self._prepare(embeddings, lengths)
-        return GuidedRounds(
+        return SearchRounds(
             self.engine,
             self.noise,
             vectors,

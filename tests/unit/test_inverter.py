@@ -235,9 +235,9 @@ class TestLoadEncoder:
             make_inverter().load_encoder()
 
 
-def test_guided_rounds_can_be_stopped_and_give_inversions(make_inverter, fake_encoder):
+def test_search_rounds_can_be_stopped_and_give_inversions(make_inverter, fake_encoder):
     inverter = make_inverter()
-    rounds = inverter.guided_rounds(vectors(2), encoder=fake_encoder, guided={"rounds": 40, "patience": 40})
+    rounds = inverter.search_rounds(vectors(2), encoder=fake_encoder, guided={"rounds": 40, "patience": 40})
     rounds.stop()
     inversions = {}
     for steps in rounds:

@@ -151,7 +151,7 @@ def test_a_search_with_it_comes_nearer_than_blind_decoding_and_asks_no_encoder(i
 
 def test_its_rounds_can_be_taken_one_by_one(inverter):
     vectors = inverter.surrogate.encode([inverter.tokenizer.decode([20, 31])])
-    rounds = inverter.guided_rounds(vectors, strategy="surrogate", surrogate={"rounds": 3})
+    rounds = inverter.search_rounds(vectors, strategy="surrogate", surrogate={"rounds": 3})
     *_, last = rounds
     (whole,) = inverter.invert(vectors, strategy="surrogate", surrogate={"rounds": 3})
     assert inverter.read(last[0], DecodingConfig(strategy="surrogate"))[0] == whole
@@ -159,7 +159,7 @@ def test_its_rounds_can_be_taken_one_by_one(inverter):
 
 def test_only_searches_have_rounds(inverter):
     with pytest.raises(ConfigError, match="'confidence' does not search(.|\n)*surrogate or guided"):
-        inverter.guided_rounds(np.ones((1, 16)), DecodingConfig())
+        inverter.search_rounds(np.ones((1, 16)), DecodingConfig())
 
 
 def test_the_strategy_is_refused_where_there_is_no_surrogate(make_inverter):

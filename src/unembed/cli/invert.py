@@ -1,12 +1,6 @@
-"""``unembed invert``: texts or vectors in, recovered texts out. Knows how results are shown, not how they are made."""
+"""``unembed invert``: texts or vectors in, recovered texts out. Knows the options, and what happens in which order."""
 
-import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,25 +8,11 @@ import typer
 from unembed.cli.sources import ResultsPath, Resume, SourceIdColumn, SourceTextColumn
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-    from unembed.canvas import RoundTrip
-    from unembed.cli.animation import Row
-    from unembed.cli.job import InputBatch, InversionJob, InvertedText
     from unembed.cli.results import ResultFile
     from unembed.config import DecodingConfig
-    from unembed.connectors import VectorSource
-    from unembed.connectors.source import Id
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
-_STDIN = "-"
-# A single word with such an ending is the name of a file, not a sentence.
-_DATA_ENDING = re.compile(
-    r"\.(?:arrow|bin|db|faiss|feather|h5|hdf5|index|lance|pickle|pkl|pt|pth|safetensors|sqlite3?|txt|xlsx)",
-    re.IGNORECASE,
-)
 # More vectors than this are not animated.
 _ANIMATED_AT_MOST = 16
 
@@ -125,10 +105,10 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
+    from unembed.cli.inputs import open_input, read_batches, skip_finished
     from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
     from unembed.cli.results import open_results
-    from unembed.config import BATCHES_AT_ONCE
     from unembed.hub import fetch_checkpoint
 
     options = _decoding_options(
@@ -146,16 +126,14 @@ def invert(
         seed=seed,
     )
     results = open_results(output, resume)
-    given = _open(source or [], (column, id_column, text_column), limit, batch_size)
-    if not isinstance(given, list):
-        given = given.in_growing_batches(BATCHES_AT_ONCE * batch_size)
+    given = open_input(source or [], (column, id_column, text_column), limit, batch_size)
+    given = skip_finished(given, results)
     done = results.rows if results else 0
-    if done:
-        given = given[done:] if isinstance(given, list) else given.after(done, results.last_id if results else None)
     with loading(f"the inverter {model}"):
         folder = fetch_checkpoint(model)
         # This import takes seconds, so options and names are checked before it.
         from unembed.cli.animation import Painter, make_console
+        from unembed.cli.display import animate, list_results, write_results
         from unembed.cli.job import InversionJob
         from unembed.inverter import Inverter
 
@@ -179,44 +157,17 @@ def invert(
             interrupted=interrupted,
             first_row=done,
         )
-        batches = job.embed(given) if isinstance(given, list) else _read(given, inverter)
+        batches = job.embed(given) if isinstance(given, list) else read_batches(given, inverter)
         if results:
-            finished = _write(job, batches, total, results)
+            finished = write_results(job, batches, total, results)
         elif watched and total is not None and total <= _ANIMATED_AT_MOST:
-            finished = _animate(job, batches, console)
+            finished = animate(job, batches, console)
         else:
-            finished = _list(job, batches, total, as_json=as_json)
+            finished = list_results(job, batches, total, as_json=as_json)
         if interrupted():
             _end_early(finished, best_so_far=options.searches, results=results)
     if not finished and not done:
         typer.echo("There were no vectors to invert.", err=True)
-
-
-def _list(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, *, as_json: bool) -> int:
-    """Print results; return how many there were."""
-    from unembed.cli.output import show_json_line
-
-    finished = 0
-    with _progress(total, hidden=sys.stdout.isatty()) as advance:
-        for result in job.run(batches):
-            finished += 1
-            if as_json:
-                show_json_line(_record(result))
-            else:
-                _print(result)
-            advance()
-    return finished
-
-
-def _write(job: "InversionJob", batches: "Iterable[InputBatch]", total: int | None, results: "ResultFile") -> int:
-    """Write results to a file; return how many there were."""
-    finished = 0
-    with results, _progress(total) as advance:
-        for result in job.run(batches):
-            finished += 1
-            results.write([_record(result)])
-            advance()
-    return finished
 
 
 def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None") -> None:
@@ -226,19 +177,6 @@ def _end_early(finished: int, *, best_so_far: bool, results: "ResultFile | None"
     typer.echo(f"Stopped early: {done}.{more}", err=True)
     if not best_so_far:
         raise typer.Exit(1)
-
-
-def _read(source: "VectorSource", inverter: "Inverter") -> "Iterator[InputBatch]":
-    """Read vectors; say once if they were scaled for storage."""
-    from unembed.cli.job import InputBatch
-
-    said = False
-    for batch in map(InputBatch.of, source.checked):
-        note = None if said else inverter.describe_scale(batch.vectors)
-        if note:
-            said = True
-            typer.echo(note, err=True)
-        yield batch
 
 
 def _decoding_options(
@@ -272,65 +210,6 @@ def _decoding_options(
     return parse(DecodingConfig, given, "The decoding configuration")
 
 
-def _open(
-    source: list[str], columns: tuple[str | None, str | None, str | None], limit: int | None, batch_rows: int
-) -> "list[str] | VectorSource":
-    """Decide whether the input is texts, a file of vectors, or stdin; ``columns`` hold vectors, ids and texts."""
-    from unembed.connectors import mask_passwords, open_vectors, read_vector_lines
-    from unembed.errors import VectorError
-    from unembed.text import well_formed
-
-    if not source and sys.stdin.isatty():
-        raise VectorError(
-            "There is nothing to invert.", "Give a text, a file of vectors, or vectors on stdin, one per line."
-        )
-    files = [name for name in source if name == _STDIN or _is_source(name)]
-    names = dict(zip(("column", "id_column", "text_column"), columns, strict=True))
-    if source and not files:
-        return [well_formed(text) for text in source[:limit]]
-    if len(source) > 1:
-        raise VectorError(
-            f"{mask_passwords(files[0])} holds vectors, but other inputs are given too.",
-            "Give texts, or one file of vectors alone.",
-        )
-    if source and source != [_STDIN]:
-        vectors = open_vectors(source[0], **names, batch_rows=batch_rows)
-    else:
-        # One by one: the next line may be long in coming.
-        vectors = read_vector_lines(_stdin(), name="stdin", **names, batch_rows=1)
-    return vectors if limit is None else vectors.first(limit)
-
-
-def _is_source(name: str) -> bool:
-    """Whether a name is meant as a file, a folder or a database, even if it is not there; else it is a text."""
-    from unembed.connectors import is_vector_file, is_vector_uri
-
-    path = Path(name)
-    is_one_word = not any(character.isspace() for character in name)
-    try:
-        return (
-            is_vector_uri(name)
-            or is_vector_file(path)
-            or path.is_dir()
-            or (bool(path.suffix) and path.is_file())
-            or ("/" in name and path.exists())
-            or (is_one_word and bool(_DATA_ENDING.fullmatch(path.suffix) or name.startswith(("./", "../", "/", "~/"))))
-        )
-    except OSError:  # too long for a name, so it is a text
-        return False
-
-
-def _stdin() -> Iterator[str]:
-    from unembed.errors import VectorError
-
-    try:
-        yield from sys.stdin
-    except UnicodeDecodeError as error:
-        raise VectorError(
-            "stdin is not text.", "Pipe in lines of numbers, or give a binary file by its name."
-        ) from error
-
-
 def load_encoder_for(inverter: "Inverter", location: str | None, device: str) -> "Encoder":
     """Load the encoder whose vectors an inverter reads, from ``location`` if the user gives one."""
     return inverter.load_encoder(location, device=device)
@@ -345,102 +224,3 @@ def _checked(length: int | None, inverter: "Inverter") -> int | None:
             f"--length is {length}, but this inverter writes at most {longest} tokens.", "Give a smaller --length."
         )
     return length
-
-
-def _record(result: "InvertedText") -> dict[str, Any]:
-    """Return a result as JSON has it."""
-    record: dict[str, Any] = {"row": result.row}
-    if result.id is not None:
-        record["id"] = result.id
-    if result.stored is not None:
-        record["stored_text"] = result.stored
-    if result.trip:
-        record |= {"original": result.trip.original, "embedded": result.trip.embedded}
-    record |= asdict(result.inversion)
-    if result.trip:
-        record["comparison"] = result.measures
-    if result.trace:
-        record["trace"] = result.trace
-    return record
-
-
-def _print(result: "InvertedText") -> None:
-    from rich.text import Text
-
-    from unembed.cli.animation import MASK
-
-    rows = _heading(result.trip, result.id, result.stored)
-    several = any(step["candidate"] for step in result.trace)
-    for step in result.trace:
-        state = f"{step['mask_rate']:>4.0%} masked"
-        state += f"  hypothesis {step['candidate'] + 1}" if several else ""
-        state += f"  cosine {step['score']:.3f}" if step["texts_embedded"] else ""
-        canvas = " ".join(MASK if token is None else token for token in step["tokens"])
-        rows.append((f"pass {step['pass']}", Text(f"{state}  {canvas}")))
-    for label, text in [*rows, *_outcome(result, Text(result.inversion.text))]:
-        typer.echo(f"{label:<9}  {text.plain}")
-
-
-def _heading(trip: "RoundTrip | None", identifier: "Id | None", stored: str | None) -> "list[Row]":
-    """Return what is known before a vector is inverted: its text in a round trip, else what the source says."""
-    from rich.text import Text
-
-    from unembed.text import printable
-
-    if trip is None:
-        rows = [("vector", Text(printable(str(identifier))))]
-        return rows if stored is None else [*rows, ("stored", Text(printable(stored)))]
-    rows = [("original", Text(trip.original))]
-    if trip.cut:
-        note = f"  (the first {len(trip.ids)} of {trip.tokens_in_all} tokens: this inverter reads no more)"
-        rows.append(("cut to", Text(trip.embedded + note)))
-    return rows
-
-
-def _outcome(result: "InvertedText", text: "Text") -> "list[Row]":
-    from rich.text import Text
-
-    inversion, measures = result.inversion, result.measures
-    if inversion.encoder_calls:
-        note = f"cosine {inversion.score:.3f}, {inversion.encoder_calls:,} texts embedded"
-    elif inversion.surrogate_calls:
-        note = f"cosine {inversion.score:.3f} by the surrogate, {inversion.surrogate_calls:,} texts tried"
-    else:
-        note = f"{inversion.confidence:.0%} sure, {inversion.passes} passes"
-    rows = [("recovered", Text.assemble(text, f"  ({note})"))]
-    if measures:
-        from unembed.measures import BY_NAME
-
-        rows.append(("compared", Text(", ".join(BY_NAME[name].say(value) for name, value in measures.items()))))
-    return rows
-
-
-def _animate(job: "InversionJob", batches: "Iterable[InputBatch]", console: "Console") -> int:
-    """Show results as they come about; return how many there were."""
-    from unembed.cli.animation import Animation
-
-    finished = 0
-    for single in (single for batch in batches for single in batch.split()):
-        if job.interrupted():
-            return finished
-        heading = _heading(
-            single.trips[0] if single.trips else None,
-            single.ids[0] if single.ids else None,
-            single.stored[0] if single.stored else None,
-        )
-        with Animation(console, job.painter, heading, job.options.search.call_limit) as animation:
-            for result in job.run([single], animation.show):
-                text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
-                animation.end([*heading, *_outcome(result, text)])
-                finished += 1
-    return finished
-
-
-@contextmanager
-def _progress(total: int | None, *, hidden: bool = False) -> "Iterator[Callable[[], None]]":
-    """Count results on stderr, unless the results themselves appear in the terminal."""
-    from unembed.progress import make_progress
-
-    with make_progress(disable=hidden or not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Inverting", total=total)
-        yield lambda: progress.advance(task)

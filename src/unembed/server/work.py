@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from unembed.decoding import GuidedRounds, Step
+from unembed.decoding import SearchRounds, Step
 from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
@@ -100,7 +100,7 @@ class Decoding:
         began = time.perf_counter()
         if self._rounds is None:
             self._rounds = self._start()
-        if isinstance(self._rounds, GuidedRounds):
+        if isinstance(self._rounds, SearchRounds):
             self._rounds.stop([row for row, job in enumerate(self.jobs) if job.cancelled])
         steps = next(self._rounds, None)
         if steps is None:
@@ -140,7 +140,7 @@ class Decoding:
         if self._options.searches:
             needed = self._options.needs_encoder
             encoder = self._model.needed_encoder("Guided decoding") if needed else None
-            return inverter.guided_rounds(vectors, self._options, encoder=encoder, lengths=lengths, batch_size=size)
+            return inverter.search_rounds(vectors, self._options, encoder=encoder, lengths=lengths, batch_size=size)
         return ([step] for step in inverter.decode(vectors, self._options, lengths=lengths, batch_size=size))
 
     def _show(self, step: Step) -> None:

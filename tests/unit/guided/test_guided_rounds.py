@@ -8,7 +8,7 @@ import torch
 
 from unembed.canvas import CanvasVocabulary
 from unembed.config import DecodingConfig, GuidedConfig, NoiseConfig
-from unembed.decoding import GuidedRounds, TextOracle, decode
+from unembed.decoding import SearchRounds, TextOracle, decode
 from unembed.decoding.guided.search import Search
 from unembed.model import NoiseSchedule
 
@@ -25,7 +25,7 @@ def search(model, targets, oracle, *, lengths=None, **options):
 
 def take_rounds(model, targets, oracle, **options):
     """Return a search that goes on when it is asked for the next round."""
-    return GuidedRounds(model, NOISE, targets, make_options(**options), oracle=oracle)
+    return SearchRounds(model, NOISE, targets, make_options(**options), oracle=oracle)
 
 
 def embed_ids(oracle, ids):

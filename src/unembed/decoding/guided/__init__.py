@@ -6,7 +6,7 @@ encoder's gradient and by chance, and the changed texts are embedded in turn. Th
 
 from unembed.decoding.guided.hypothesis import Hypothesis
 from unembed.decoding.guided.oracle import Oracle, TextOracle
-from unembed.decoding.guided.rounds import GuidedRounds, decode_guided
+from unembed.decoding.guided.rounds import SearchRounds, decode_guided
 from unembed.decoding.guided.surrogate import SurrogateEncoder
 
-__all__ = ["GuidedRounds", "Hypothesis", "Oracle", "SurrogateEncoder", "TextOracle", "decode_guided"]
+__all__ = ["Hypothesis", "Oracle", "SearchRounds", "SurrogateEncoder", "TextOracle", "decode_guided"]

@@ -1,6 +1,7 @@
 """Asks the denoiser about canvases with a few masks, of many vectors together. Knows no search."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ class MaskFiller:
     def __init__(self, engine: Engine, noise: NoiseSchedule, embeddings: Tensor) -> None:
         self.engine, self.noise = engine, noise
         self.mask = engine.vocabulary.mask
-        self._device = embeddings.device
+        self._embeddings, self._device = embeddings, embeddings.device
         # The search asks often, and needs no more than two digits.
         self._rounded = has_native_bfloat16(embeddings.device)
         offsets = engine.condition(embeddings).offsets
@@ -53,10 +54,15 @@ class MaskFiller:
         """The tokens that are scored for each vector, in ascending order, on the CPU."""
         self.priors = [self.read_words(row, vector) for row, vector in enumerate(embeddings)]
         """Their log-probabilities by the readout of the vector itself."""
-        self._with_vector = self._view(embeddings, dropped=False)
-        self._without_vector = self._view(embeddings, dropped=True)
+        self._with_vector = self._view(dropped=False)
 
-    def _view(self, embeddings: Tensor, *, dropped: bool) -> _View:
+    @cached_property
+    def _without_vector(self) -> _View:
+        # Only a search that counts plausibility asks for it.
+        return self._view(dropped=True)
+
+    def _view(self, *, dropped: bool) -> _View:
+        embeddings = self._embeddings
         dropping = torch.full((len(embeddings),), dropped, device=self._device)
         none = torch.zeros(len(self.shortlists[0]) if self.shortlists else 0, device=self._device)
         shortlisted = [

@@ -1,4 +1,4 @@
-"""The rounds of a guided search, for several vectors that share batches. Knows the order of events, no single move."""
+"""The rounds of a search, for several vectors that share batches. Knows the order of events, no single move."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -41,7 +41,7 @@ def decode_guided(
     batch_size: int = 64,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Step]:
-    """Search for any number of vectors, a few at a time; yield the steps of :class:`GuidedRounds`.
+    """Search for any number of vectors, a few at a time; yield the steps of :class:`SearchRounds`.
 
     As soon as it is ``interrupted``, every search that goes on ends with its best text, and no further one begins.
     """
@@ -50,7 +50,7 @@ def decode_guided(
             return
         part = slice(start, start + TOGETHER)
         known = None if lengths is None else lengths[part]
-        rounds = GuidedRounds(
+        rounds = SearchRounds(
             engine, noise, embeddings[part], options, oracle=oracle, lengths=known, batch_size=batch_size
         )
         for steps in rounds:
@@ -59,8 +59,8 @@ def decode_guided(
             yield from (replace(step, rows=step.rows + start) for step in steps)
 
 
-class GuidedRounds:
-    """A guided search for some vectors, as an iterator: each item is a round and has the steps that it led to.
+class SearchRounds:
+    """A search with the encoder or its surrogate, as an iterator: each item is a round, with the steps that it led to.
 
     The first items are the passes of the blind start. Each later one has a step for each vector that is still searched,
     with its best text so far; the score of such a step is the cosine of the text's vector with the one given. All the
