@@ -19,7 +19,7 @@ SAMPLING = ("euler", "euler-remask", "two-stage")
 
 
 # Likeliest lengths that are decoded where the user does not say how many. More gain little (docs/experiments.md).
-_LENGTHS = 3
+_LENGTHS = 5
 
 BATCHES_AT_ONCE = 8
 """Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
@@ -114,7 +114,7 @@ class DecodingConfig(Section):
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
     candidates: Count = 0
     """Hypotheses per vector, of which the best is kept: its likeliest lengths, and several draws where it samples. 0
-    stands for three lengths, or for a single draw."""
+    stands for five lengths, or for a single draw."""
     rerank: Count = 0
     """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0

@@ -21,6 +21,8 @@ _SMALLEST = 1e-9
 # of their length; and, with these weights, by the log-probability of the length and the mean one of the tokens. Chosen
 # on held-out texts (docs/experiments.md).
 _LENGTH_WEIGHT, _TOKENS_WEIGHT = 0.03, 0.02
+# Where the model has a surrogate of the encoder, all that counts so much beside the cosine of the surrogate's vector.
+_BESIDE_RESEMBLANCE = 0.5
 
 
 class Canvases:
@@ -58,6 +60,7 @@ class Canvases:
         self.engine, self.noise, self.options = engine, noise, options
         self.rows, self.candidate, self.length_score = rows, candidate, length_score
         self.draws = draws
+        self.embeddings = embeddings
         self.canvas = torch.full((len(rows), length), engine.vocabulary.mask, device=embeddings.device)
         self.confidence = torch.zeros(self.canvas.shape, device=embeddings.device)
         self.passes = 0
@@ -129,8 +132,6 @@ class Canvases:
     def emit(self, changed: Tensor, final: Tensor | bool) -> Step:
         """Return what the pass did, and drop the finished rows."""
         done = final if isinstance(final, Tensor) else torch.full((len(self),), final, device=self.canvas.device)
-        certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
-        coverage = self._condition.coverage(self.canvas) / self.length**0.5
         step = Step(
             rows=self.rows.to("cpu", copy=True),
             candidate=self.candidate.to("cpu", copy=True),
@@ -139,13 +140,23 @@ class Canvases:
             confidence=self.confidence.to("cpu", copy=True),
             mask_rate=self.masked.float().mean(1).cpu(),
             passes=torch.full((len(self),), self.passes),
-            score=(coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty).cpu(),
+            score=self._score(done).cpu(),
             final=done.to("cpu", copy=True),
             texts_embedded=torch.zeros(len(self), dtype=torch.long),
         )
         if done.any():
             self._keep((~done).nonzero()[:, 0])
         return step
+
+    def _score(self, done: Tensor) -> Tensor:
+        """Return what hypotheses of a vector are compared by; only of those that are ``done`` is it the last word."""
+        certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
+        coverage = self._condition.coverage(self.canvas) / self.length**0.5
+        score = coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty
+        resemblance = self.engine.resemblance(self.canvas[done], self.embeddings[done]) if done.any() else None
+        if resemblance is not None:
+            score[done] = resemblance + _BESIDE_RESEMBLANCE * score[done]
+        return score
 
     def _choose(
         self, rows: Tensor, where: Tensor, canvas: Tensor, draws: Tensor | None, *, with_entropy: bool
@@ -180,7 +191,9 @@ class Canvases:
         self.rows, self.candidate, self.length_score = (
             part[index.to(part.device)] for part in (self.rows, self.candidate, self.length_score)
         )
-        self.canvas, self.confidence = self.canvas[index], self.confidence[index]
+        self.canvas, self.confidence, self.embeddings = (
+            part[index] for part in (self.canvas, self.confidence, self.embeddings)
+        )
         self._condition = self._condition.rows(index)
         if self._unconditional is not None:
             self._unconditional = self._unconditional.rows(index)

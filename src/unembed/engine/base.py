@@ -70,3 +70,7 @@ class Engine(Protocol):
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths 1 ... canvas_length."""
         ...
+
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
+        """Return how near finished canvases (B, T) come to their vectors (B, d) by the surrogate, if there is one."""
+        ...

@@ -122,6 +122,11 @@ class OnnxEngine:
         """Score text lengths 1 ... canvas_length."""
         return self.model.length_logits(embeddings)
 
+    @torch.no_grad()
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
+        """Return how near finished canvases (B, T) come to their vectors (B, d) by the surrogate, if there is one."""
+        return self.model.resemblance(canvas, embeddings)
+
 
 def export_onnx(source: Path, folder: Path, precision: GraphPrecision = "int8") -> OnnxInfo:
     """Write the graphs of the inverter in ``source`` to ``folder``, with a copy of the inverter if that is elsewhere.

@@ -215,6 +215,16 @@ class ConditionalMDLM(nn.Module):
         shown = (tokens[columns] == canvas) & (canvas < self.vocabulary.size)
         return shown, columns.masked_fill(~shown, 0)
 
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
+        """Return the cosines (B,) of vectors (B, d) with those that the surrogate gives finished canvases (B, T).
+
+        None without a surrogate, and for fixed canvases, which hold more than the text.
+        """
+        if self.surrogate is None or self.config.canvas == "fixed":
+            return None
+        vectors = self.surrogate(self.denoiser.token_embedding(canvas))
+        return torch.nn.functional.cosine_similarity(vectors, embeddings.float())
+
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths 1 ... canvas_length: (B, canvas_length). For exact canvases only."""
         if self.length_head is None:

@@ -1,6 +1,8 @@
 """What the edits of a search did, and which of them could be done together. No model, no encoder."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -38,10 +40,16 @@ class EditMemory:
         self._target = target
         self._fluency_weight = fluency_weight
         self._effects: dict[Edit, Effect] = {}
+        self._guesses: dict[Edit, Effect] = {}
 
     def learn(self, edit: Edit, effect: Effect) -> None:
         """Take in what an edit did; it replaces what was known about it."""
         self._effects[edit] = effect
+        self._guesses.pop(edit, None)
+
+    def guess(self, guesses: Mapping[Edit, Effect]) -> None:
+        """Take in what edits should do, for those that were never tried; it replaces all earlier guesses."""
+        self._guesses = {edit: effect for edit, effect in guesses.items() if edit not in self._effects}
 
     def knows(self, edit: Edit, hypothesis: Hypothesis) -> bool:
         """Whether an edit was tried on nearly the same text."""
@@ -79,7 +87,7 @@ class EditMemory:
     def _applicable(self, parent: Hypothesis) -> tuple[list[list[Change]], list[Effect]]:
         positions = {slot: position for position, slot in enumerate(parent.slots)}
         located, effects = [], []
-        for edit, effect in self._effects.items():
+        for edit, effect in chain(self._effects.items(), self._guesses.items()):
             changes = locate(edit, positions)
             if changes is not None:
                 located.append(changes)

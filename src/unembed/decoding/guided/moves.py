@@ -5,6 +5,7 @@ A move only proposes texts; which of them are embedded and kept is up to the sea
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -299,12 +300,22 @@ def reorder(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     ]
 
 
+def rearrange(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
+    """Exchange phrases several times in a row, led by drafts of the vectors."""
+
+    def change(subject: Subject, ids: Ids, count: int) -> list[Ids]:
+        return [exchange(ids, cuts) for cuts in draw_exchanges(len(ids), count, subject.search.random)]
+
+    return [subject.search.look_ahead(subject.hypothesis, partial(change, subject)) for subject in subjects]
+
+
 MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient, least_chance=0.05),
     Move("substitute", (1.0, 8.0), substitute),
     Move("missing", (1.0, 8.0), add_missing_words, possible=lambda tools: tools.filler.has_readout),
     Move("span", (1.0, 8.0), rewrite_spans),
     Move(REORDER, (1.0, 8.0), reorder, random=True),
+    Move("rearrange", (1.0, 8.0), rearrange, possible=lambda tools: tools.oracle.draft is not None, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )

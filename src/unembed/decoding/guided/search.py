@@ -3,7 +3,7 @@
 Plain bookkeeping: no model, no encoder.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +24,9 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
-_COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 48, 24
+_COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 32, 16
+# Looking ahead: changes in a row, how many are drawn each time, how many of these are drafted, and changed on.
+_STEPS_AHEAD, _CHANGES_AHEAD, _DRAFTED_AHEAD, _STATES_AHEAD = 4, 120, 24, 5
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # In these rounds without gain, phrases are exchanged before anything else is tried: where the words are right and their
@@ -107,9 +109,9 @@ class Search:
 
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
-        attempts = self._combine()
         for parent in self.beam:
             self._rank(parent)
+        attempts = self._combine()
         chances = self.chances()
         if self._rounds_without_gain in _ROUNDS_OF_EXCHANGES and REORDER in chances:
             chances[REORDER] = _FIRST
@@ -134,6 +136,31 @@ class Search:
         if not attempts:
             self._rounds_without_gain = self._rounds_without_best = self.config.round_patience
         return attempts
+
+    def look_ahead(self, parent: Hypothesis, change: Callable[[Ids, int], Iterable[Ids]]) -> list[Proposal]:
+        """Change a hypothesis several times in a row, without the encoder: the forecast decides what is changed on.
+
+        Args:
+            parent: where to begin.
+            change: returns up to so many changed versions of a text.
+
+        Returns:
+            The texts that were looked at closely, the most promising last.
+        """
+        found: dict[Ids, float] = {}
+        if not self._rounds_without_gain:
+            return []
+        states: list[Ids] = [parent.ids]
+        for _ in range(_STEPS_AHEAD):
+            changed = (text for ids in states for text in change(ids, _CHANGES_AHEAD // len(states)))
+            new = [ids for ids in dict.fromkeys(changed) if ids not in found and ids not in self._seen]
+            if not new:
+                break
+            at_a_glance = self._expect(parent, [Proposal(ids) for ids in new])
+            kept = [new[index] for index in np.argsort(at_a_glance)[-_DRAFTED_AHEAD:]]
+            found.update(zip(kept, self._expect(parent, [Proposal(ids) for ids in kept], closely=True), strict=True))
+            states = sorted(found, key=found.__getitem__)[-_STATES_AHEAD:]
+        return [Proposal(ids) for ids in sorted(found, key=found.__getitem__)]
 
     def chances(self) -> dict[str, float]:
         """Return how often each move has helped, mostly in the last rounds."""
@@ -189,11 +216,26 @@ class Search:
             first = {move: ranked[-_DRAFTED_PER_MOVE:] for move, ranked in parent.proposals.items()}
             looked_at = [proposal for move in first.values() for proposal in move]
             closer = dict(zip(looked_at, self._expect(parent, looked_at, closely=True), strict=True))
+            if parent is self._leader:
+                self._guess(parent, first)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
                 parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
         for move, ranked in parent.proposals.items():
             parent.proposals[move] = _spread(parent.ids, ranked)
+
+    def _guess(self, parent: Hypothesis, proposals: Mapping[str, Sequence[Proposal]]) -> None:
+        """Let combinations use changes that were drafted only."""
+        named = [(move, proposal) for move, of_move in proposals.items() for proposal in of_move]
+        vectors = self._forecast.predict(parent.ids, parent.vector, [each.ids for _, each in named], closely=True)
+        slots = frozenset(parent.slots)
+        guesses = {}
+        for (move, proposal), vector in zip(named, vectors, strict=True):
+            changes = compare(parent.ids, proposal.ids)
+            if changes:
+                effect = Effect(vector - parent.vector, proposal.fluency, move, slots)
+                guesses[self._slots.edit(parent.slots, changes)] = effect
+        self._memory.guess(guesses)
 
     def _in_turn(self, move: str) -> Iterator[Attempt]:
         """Yield the proposals of a move, those of the best hypotheses sooner."""

@@ -1,5 +1,6 @@
 """The model's surrogate as an encoder, so that the search can ask it instead of the real one."""
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,6 +38,12 @@ class SurrogateEncoder:
                 "Train one with model.surrogate.layers and training.surrogate.steps, or choose another strategy.",
             )
         self._model, self._surrogate = model, model.surrogate
+        if has_native_bfloat16(model.surrogate.ends.device):
+            # Rounded once, not in every pass: that takes as long as a few texts.
+            self._surrogate = copy.deepcopy(model.surrogate)
+            for layer in self._surrogate.modules():
+                if isinstance(layer, torch.nn.Linear):
+                    layer.bfloat16()
         self.tokenizer = tokenizer
         self.description = description
 
