@@ -64,6 +64,10 @@ class Unconditional:
         """As the engine does."""
         return self._engine.length_logits(embeddings)
 
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> None:
+        """Return nothing: that would choose texts by the vector."""
+        return None
+
 
 def check_store(store: Store, info: CheckpointInfo) -> None:
     """Refuse a store whose vectors or tokens are not those of the inverter."""

@@ -25,6 +25,8 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
 _COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 32, 16
+# Every so many texts are chosen by how often their move has helped, the others by the score that they promise.
+_BY_SHARE = 3
 # Looking ahead: changes in a row, how many are drawn each time, how many of these are drafted, and changed on.
 _STEPS_AHEAD, _CHANGES_AHEAD, _DRAFTED_AHEAD, _STATES_AHEAD = 4, 120, 24, 5
 # The beam becomes wider by one each time that so many rounds have brought no gain.
@@ -109,8 +111,9 @@ class Search:
 
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
+        promise: dict[Ids, float] = {}
         for parent in self.beam:
-            self._rank(parent)
+            promise |= self._rank(parent)
         attempts = self._combine()
         chances = self.chances()
         if self._rounds_without_gain in _ROUNDS_OF_EXCHANGES and REORDER in chances:
@@ -119,14 +122,15 @@ class Search:
         waiting = {move: next(turns, None) for move, turns in order.items()}
         taken = dict.fromkeys(chances, 0)
         while len(attempts) < self.config.proposals:
-            available = [move for move, attempt in waiting.items() if attempt is not None]
+            available = {move: attempt for move, attempt in waiting.items() if attempt is not None}
             if not available:
                 break
-            # Each move in proportion to its chance: the one that is furthest behind its share comes next.
-            move = min(available, key=lambda name: (taken[name] + 1) / chances[name])
-            attempt = waiting[move]
-            assert attempt is not None
-            attempts.append(attempt)
+            if promise and len(attempts) % _BY_SHARE:
+                move = max(available, key=lambda name: promise.get(available[name].ids, -np.inf))
+            else:
+                # Each move in proportion to its chance: the one that is furthest behind its share comes next.
+                move = min(available, key=lambda name: (taken[name] + 1) / chances[name])
+            attempts.append(available[move])
             taken[move] += 1
             waiting[move] = next(order[move], None)
         for move, attempt in waiting.items():  # not this time: back to the top of its list
@@ -195,34 +199,38 @@ class Search:
         means = [((score + other) / 2, attempt) for (score, attempt), other in zip(sums, forecast, strict=True)]
         return sorted(means, key=lambda pair: -pair[0])
 
-    def _expect(
-        self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False
-    ) -> list[float]:
+    def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
         expected: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
         return expected
 
-    def _rank(self, parent: Hypothesis) -> None:
-        """Put those proposals of each move last that should come nearest to the target."""
+    def _rank(self, parent: Hypothesis) -> dict[Ids, float]:
+        """Put those proposals of each move last that should come nearest to the target.
+
+        Returns:
+            The scores that the texts promise which were looked at closely.
+        """
         proposals = [proposal for move in parent.proposals.values() for proposal in move]
         if not proposals:
-            return
+            return {}
         score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
         for ranked in parent.proposals.values():
             ranked.sort(key=score.__getitem__)
+        closer: dict[Proposal, float] = {}
         if self._forecast.drafts:
             first = {move: ranked[-_DRAFTED_PER_MOVE:] for move, ranked in parent.proposals.items()}
             looked_at = [proposal for move in first.values() for proposal in move]
             closer = dict(zip(looked_at, self._expect(parent, looked_at, closely=True), strict=True))
-            if parent is self._leader:
-                self._guess(parent, first)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
                 parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
+            if parent is self._leader:
+                self._guess(parent, first)
         for move, ranked in parent.proposals.items():
             parent.proposals[move] = _spread(parent.ids, ranked)
+        return {proposal.ids: value for proposal, value in closer.items()}
 
     def _guess(self, parent: Hypothesis, proposals: Mapping[str, Sequence[Proposal]]) -> None:
         """Let combinations use changes that were drafted only."""
