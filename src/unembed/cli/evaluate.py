@@ -67,6 +67,9 @@ def evaluate(
             show_default=f"{_RERANK}, or 0 if a --strategy is given",
         ),
     ] = None,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Leave out the strengths of guidance: they take longer than the rest.")
+    ] = False,
     store: Annotated[
         Path | None,
         typer.Option(help="The training store, for the nearest-neighbour baseline and the token frequencies."),
@@ -126,6 +129,7 @@ def evaluate(
         guided_limit=guided_limit,
         rounds=rounds,
         rerank=(0 if strategy else _RERANK) if rerank is None else rerank,
+        brief=brief,
         seed=seed,
         resamples=bootstrap,
     )

@@ -46,7 +46,9 @@ def make_section(
     tables = [comparisons.encoders(setup), comparisons.strategies(setup, store), comparisons.masked(setup)]
     if any(way.strategy == "euler-remask" for way in setup.ways):
         tables.append(comparisons.remasking(setup))
-    tables += [comparisons.guidance(setup), comparisons.cost(setup)]
+    if not setup.settings.brief:
+        tables.append(comparisons.guidance(setup))
+    tables.append(comparisons.cost(setup))
     seconds = _seconds(setup)
     if milestones:
         tables.append(comparisons.training_milestones(setup, milestones))

@@ -29,6 +29,8 @@ class EvaluationSettings:
     """Of searches, at most; None: as many as they usually take."""
     rerank: int = 0
     """Blind hypotheses of the row in which the encoder chooses among them; 0 leaves it out."""
+    brief: bool = False
+    """Whether to leave out the strengths of guidance, which take longer than all other blind tables together."""
     seed: int = 0
     resamples: int = 1000
     """Behind each interval."""
