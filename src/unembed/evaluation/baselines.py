@@ -64,6 +64,9 @@ class Unconditional:
         """As the engine does."""
         return self._engine.length_logits(embeddings)
 
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> None:
+        """Compare nothing with the vectors: what is kept would depend on them."""
+
 
 def check_store(store: Store, info: CheckpointInfo) -> None:
     """Refuse a store whose vectors or tokens are not those of the inverter."""
