@@ -152,7 +152,7 @@ class Canvases:
         """Return what hypotheses of a vector are compared by; only of those that are ``done`` is it the last word."""
         certainty = self.confidence.clamp(min=_SMALLEST).log().mean(1)
         coverage = self._condition.coverage(self.canvas) / self.length**0.5
-        score = coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty
+        score: Tensor = coverage + _LENGTH_WEIGHT * self.length_score + _TOKENS_WEIGHT * certainty
         resemblance = self.engine.resemblance(self.canvas[done], self.embeddings[done]) if done.any() else None
         if resemblance is not None:
             score[done] = resemblance + _BESIDE_RESEMBLANCE * score[done]

@@ -50,9 +50,7 @@ class Forecast:
             self._vectors = np.concatenate([self._vectors, np.stack(vectors)])[-_REMEMBERED:].astype(np.float32)
             self._fitted.clear()
 
-    def predict(
-        self, centre: Ids, vector: np.ndarray, texts: Sequence[Ids], *, closely: bool = False
-    ) -> np.ndarray:
+    def predict(self, centre: Ids, vector: np.ndarray, texts: Sequence[Ids], *, closely: bool = False) -> np.ndarray:
         """Return the vectors (n, d) that texts should have, given a similar text and its vector.
 
         ``closely``: by drafts, and what is known about their errors.
@@ -62,10 +60,13 @@ class Forecast:
             self._fitted[centre] = self._fit(centre, vector, origin)
         at_a_glance, beside_drafts = np.split(self._fitted[centre], [len(vector)], axis=1)
         differing = describe(texts) - origin
-        if not closely:
-            return vector + differing @ at_a_glance
-        drafts = self._drafted([*texts, centre])
-        return vector + drafts[:-1] - drafts[-1] + differing @ beside_drafts
+        predicted: np.ndarray
+        if closely:
+            drafts = self._drafted([*texts, centre])
+            predicted = vector + drafts[:-1] - drafts[-1] + differing @ beside_drafts
+        else:
+            predicted = vector + differing @ at_a_glance
+        return predicted
 
     def _fit(self, centre: Ids, vector: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Return the weights (B, d) of the differences from a text; with drafts also those of their errors (B, 2d)."""

@@ -195,9 +195,7 @@ class Search:
         means = [((score + other) / 2, attempt) for (score, attempt), other in zip(sums, forecast, strict=True)]
         return sorted(means, key=lambda pair: -pair[0])
 
-    def _expect(
-        self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False
-    ) -> list[float]:
+    def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
