@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from unembed.config import SEARCHES, STRATEGIES, DecodingConfig, NoiseConfig
 from unembed.decoding import Step, decode
-from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.euler_remask import least_confident
 from unembed.decoding.sampling import Guess, choose, guide, repeated
 from unembed.model import NoiseSchedule
@@ -335,88 +334,6 @@ def test_the_more_repetition_is_damped_the_fewer_tokens_come_twice(build_model, 
         for damping in (0.0, 1.0, 50.0)
     ]
     assert different[0] < different[1] < different[2]
-
-
-def test_more_candidates_never_give_a_worse_score(build_model, stir):
-    model = stir(build_model(readout="linear"))
-    for strategy in BLIND:
-        scores = []
-        for candidates in (1, 5):
-            options = DecodingConfig(strategy=strategy, candidates=candidates)
-            final = [step for step in decode(model, NOISE, vectors(6), options) if step.final.any()]
-            best = {int(row): float(score) for step in final for row, score in zip(step.rows, step.score, strict=True)}
-            scores.append(torch.tensor([best[row] for row in range(6)]))
-        assert (scores[1] >= scores[0] - 1e-5).all()
-
-
-@torch.no_grad()
-def test_the_score_is_what_the_tokens_cover_of_the_prior_and_a_little_of_length_and_confidence(build_model, stir):
-    model = stir(build_model(readout="linear"))
-    lengths = model.length_logits(vectors(2)).log_softmax(-1)
-    prior = model.condition(vectors(2)).offsets.softmax(-1)
-    scored = 0
-    for step in decode_hypotheses(model, NOISE, vectors(2), DecodingConfig(candidates=3, repetition_damping=0.0)):
-        for index in step.final.nonzero()[:, 0].tolist():
-            row, length = int(step.rows[index]), step.canvas.shape[1]
-            different = list(set(step.canvas[index].tolist()))
-            expected = (
-                prior[row, different].sum() / length**0.5
-                + 0.03 * lengths[row, length - 1]
-                + 0.02 * step.confidence[index].log().mean()
-            )
-            assert float(step.score[index]) == pytest.approx(float(expected), abs=1e-5)
-            assert step.finished(model.vocabulary)[0].fluency == pytest.approx(
-                float(step.confidence[0].log().mean()), abs=1e-5
-            )
-            scored += 1
-    assert scored == 6
-
-
-def test_candidates_are_the_likeliest_lengths(build_model, stir):
-    model = stir(build_model())
-    options = DecodingConfig(candidates=3)
-    lengths = {
-        (int(candidate), step.canvas.shape[1])
-        for step in decode(model, NOISE, vectors(1), options)
-        for candidate in step.candidate
-    }
-    best = model.length_logits(vectors(1))[0].topk(3).indices + 1
-    assert lengths == set(enumerate(best.tolist()))
-
-
-@pytest.mark.parametrize(
-    ("strategy", "expected"), [("confidence", 3), ("sequential", 3), ("adaptive", 3), ("euler", 1)]
-)
-def test_three_lengths_are_decoded_unless_the_strategy_samples_or_the_length_is_known(
-    build_model, stir, strategy, expected
-):
-    model, options = stir(build_model()), DecodingConfig(strategy=strategy)
-    assert len({step.canvas.shape[1] for step in decode(model, NOISE, vectors(1), options)}) == expected
-    known = decode(model, NOISE, vectors(1), options, lengths=torch.tensor([5]))
-    assert {(step.canvas.shape[1], int(step.candidate[0])) for step in known} == {(5, 0)}
-
-
-@pytest.mark.parametrize(
-    ("count", "apart", "expected"),
-    [
-        (3, 0.0, [10, 11, 9]),
-        (3, 0.1, [10, 12, 8]),  # 11 and 9 are within a tenth of 10
-        (4, 0.5, [10, 4, 1, 10]),  # no other is left that is more than half as long again: from the beginning
-    ],
-)
-def test_the_lengths_of_hypotheses_may_be_kept_apart(build_model, stir, monkeypatch, count, apart, expected):
-    model = stir(build_model())
-    scores = torch.full((12,), -9.0)
-    for rank, length in enumerate([10, 11, 9, 12, 8, 4]):
-        scores[length - 1] = -float(rank)
-    monkeypatch.setattr(model, "length_logits", lambda embeddings: scores.repeat(len(embeddings), 1))
-    options = DecodingConfig(candidates=count)
-    chosen = {
-        int(candidate): step.canvas.shape[1]
-        for step in decode_hypotheses(model, NOISE, vectors(2), options, apart=apart)
-        for candidate in step.candidate
-    }
-    assert [chosen[candidate] for candidate in range(count)] == expected
 
 
 def test_guidance_moves_away_from_the_unconditional_model_and_keeps_forbidden_tokens_out():

@@ -108,6 +108,12 @@ class TestBaselines:
         assert len({one.text for one in inverter.invert(vectors, lengths=[6] * 4)}) > 1
         assert len({one.text for one in blind.invert(vectors, lengths=[6] * 4)}) == 1
 
+    def test_a_surrogate_does_not_tell_the_unconditional_model_which_text_is_nearer(self, make_inverter):
+        inverter = make_inverter(freeze_token_embeddings=True, surrogate={"layers": 1})
+        canvas, vector = torch.tensor([[20, 31, 25]]), torch.ones(1, 16)
+        assert inverter.engine.resemblance(canvas, vector) is not None
+        assert Unconditional(inverter.engine).resemblance(canvas, vector) is None
+
     def test_the_nearest_neighbour_of_a_stored_text_is_the_text_itself(self, tiny_store, monkeypatch):
         store = Store(tiny_store / "train")
         monkeypatch.setattr(baselines, "_ROWS_AT_ONCE", 7)

@@ -112,6 +112,29 @@ def test_both_engines_decode_to_the_same_texts(exported, variant):
         assert [each.tokens for each in ours] == [each.tokens for each in theirs]
 
 
+SURROGATE = {"freeze_token_embeddings": True, "surrogate": {"layers": 1}, "readout": "linear", "layers": 1}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_hypotheses_are_compared_by_the_models_own_surrogate(make_inverter, tmp_path, precision):
+    make_inverter(**SURROGATE).save_pretrained(tmp_path / "inverter")
+    export_onnx(tmp_path / "inverter", tmp_path / "inverter", precision)
+    model, engine = both(tmp_path / "inverter")
+    canvas = torch.tensor([[20, 31, 25], [22, 27, 29]])
+    assert_close(engine.resemblance(canvas, vectors(2)), model.resemblance(canvas, vectors(2)))
+    inverters = [Inverter.from_pretrained(tmp_path / "inverter", engine=name) for name in ("onnx", "torch")]
+    if precision == "float32":
+        ours, theirs = (each.invert(vectors(4)) for each in inverters)
+        assert [each.tokens for each in ours] == [each.tokens for each in theirs]
+        assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-4)
+
+
+def test_without_a_surrogate_nothing_is_compared_by_it(exported):
+    _, engine = both(exported("exact", "int8"))
+    assert engine.resemblance(torch.tensor([[20, 31, 25]]), vectors(1)) is None
+
+
 # ModernBERT's feed-forward multiplies two rounded numbers, and these models have wild weights.
 @pytest.mark.parametrize(("variant", "error"), [("exact", 0.05), ("fixed", 0.05), ("mpnet", 0.05), ("modernbert", 0.1)])
 def test_rounded_graphs_give_nearly_what_torch_gives(exported, variant, error):

@@ -118,6 +118,44 @@ def test_as_an_encoder_it_gives_each_text_its_own_vector_however_they_are_batche
         assert_close(vector, model.surrogate(model.denoiser.token_embedding(ids))[0], atol=0.02, rtol=0.0)
 
 
+def test_ids_get_the_vectors_of_their_texts_in_the_order_given(stand_in):
+    _, encoder = stand_in
+    rows = [(3, 5), (7,), (5, 3), (2, 9, 4), (8,)]
+    texts = [" ".join(f"w{number}" for number in row) for row in rows]
+    vectors = encoder.encode_ids(rows, batch_size=2)
+    assert vectors.dtype == np.float32
+    assert_close(vectors, encoder.encode(texts))
+    for row, vector in zip(rows, vectors, strict=True):
+        assert_close(vector, encoder.encode_ids([row])[0], atol=0.01, rtol=0.0)
+
+
+def test_of_more_ids_than_a_canvas_holds_the_first_are_read(stand_in):
+    _, encoder = stand_in
+    ids = tuple(range(2, 22))
+    cut, whole, shorter = encoder.encode_ids([ids, ids[:12], ids[:11]])
+    assert_close(cut, whole)
+    assert not np.allclose(whole, shorter, atol=0.01)
+    assert_close(encoder.encode([" ".join(f"w{number}" for number in ids)])[0], whole)
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_rounding_changes_its_vectors_little_and_the_model_not_at_all(stand_in, monkeypatch, rounded):
+    model, exact = stand_in
+    monkeypatch.setattr("unembed.decoding.guided.surrogate.has_native_bfloat16", lambda device: rounded)
+    before = {name: weight.clone() for name, weight in model.surrogate.state_dict().items()}
+    encoder = SurrogateEncoder(model, exact.tokenizer, exact.description)
+    rows = [(3, 5), (7, 2), (5, 3)]
+    with torch.no_grad():
+        expected = model.surrogate(model.denoiser.token_embedding(torch.tensor(rows))).numpy()
+    assert_close(encoder.encode_ids(rows), expected, atol=0.02 if rounded else 1e-6, rtol=0.0)
+    ((tokens, _),) = encoder.substitutions(["w3 w9"], encoder.encode(["w3 w5"]), 4)
+    assert tokens.shape == (2, 4)
+    after = model.surrogate.state_dict()
+    assert all(
+        weight.dtype == after[name].dtype and torch.equal(weight, after[name]) for name, weight in before.items()
+    )
+
+
 def test_its_gradient_ranks_substitutions_without_the_forbidden_ones(stand_in):
     _, encoder = stand_in
     target = encoder.encode(["w3 w5"])
@@ -147,6 +185,29 @@ def test_a_search_with_it_comes_nearer_than_blind_decoding_and_asks_no_encoder(i
         assert after.score > before @ vector + 0.01
         assert (after.strategy, after.encoder_calls) == ("surrogate", 0)
         assert after.surrogate_calls > 0
+
+
+def test_it_drafts_for_a_guided_search_and_only_the_encoder_is_counted(inverter, fake_encoder, monkeypatch):
+    vectors = fake_encoder.encode([inverter.tokenizer.decode([20, 31, 25])])
+    draft, drafted = inverter.surrogate.encode_ids, []
+    monkeypatch.setattr(inverter.surrogate, "encode_ids", lambda texts: drafted.extend(texts) or draft(texts))
+    before = len(fake_encoder.seen)
+    (found,) = inverter.invert(vectors, strategy="guided", encoder=fake_encoder, guided={"rounds": 4})
+    assert drafted
+    assert len(drafted) == len(set(drafted)), "texts were drafted twice"
+    assert (found.encoder_calls, found.surrogate_calls) == (len(fake_encoder.seen) - before, 0)
+
+
+def test_a_search_with_it_is_not_drafted_by_it(inverter, fake_encoder):
+    rounds = inverter.search_rounds(np.ones((1, 16)), strategy="surrogate")
+    assert rounds.oracle.draft is None
+    rounds = inverter.search_rounds(np.ones((1, 16)), strategy="guided", encoder=fake_encoder)
+    assert rounds.oracle.draft is not None
+
+
+def test_an_inverter_without_one_drafts_nothing(make_inverter, fake_encoder):
+    rounds = make_inverter().search_rounds(np.ones((1, 16)), strategy="guided", encoder=fake_encoder)
+    assert rounds.oracle.draft is None
 
 
 def test_its_rounds_can_be_taken_one_by_one(inverter):

@@ -234,3 +234,57 @@ def test_a_quicker_encoder_searches_and_the_given_one_has_the_last_word(model, t
     text = fake_encoder.tokenizer.decode(last.canvas[0].tolist())
     assert text in quick.seen
     assert float(last.score) == pytest.approx(float(fake_encoder.encode([text])[0] @ targets[0].numpy()), abs=1e-6)
+
+
+class TestDrafts:
+    """A search to which something drafts vectors, here without any error."""
+
+    @pytest.fixture
+    def drafting(self, oracle, build_fake_encoder):
+        other = build_fake_encoder()  # so that what is drafted does not count as encoded
+
+        def draft(texts):
+            return other.encode(oracle.write(texts))
+
+        return TextOracle(oracle.encoder, oracle.tokenizer, oracle.vocabulary, 12, draft)
+
+    def test_no_more_texts_are_embedded_than_the_budget_allows_and_drafts_do_not_count(
+        self, model, targets, drafting, fake_encoder
+    ):
+        before = len(fake_encoder.seen)
+        steps = search(model, targets, drafting, calls=40, proposals=8, patience=99, target_cosine=2.0)
+        used = [int(step.texts_embedded) for step in finals(steps).values()]
+        assert sum(used) == len(fake_encoder.seen) - before
+        # The round in which the budget is used up is the last.
+        assert all(40 <= calls < 40 + 8 for calls in used)
+
+    def test_they_bring_it_nearer_with_as_many_texts(self, model, targets, oracle, drafting):
+        def mean_score(by):
+            steps = search(model, targets, by, calls=60, patience=99)
+            return np.mean([float(step.score) for step in finals(steps).values()])
+
+        assert mean_score(drafting) > mean_score(oracle) + 0.02
+
+    def test_it_does_not_depend_on_the_batch(self, model, targets, drafting):
+        together = finals(search(model, targets[:3], drafting, rounds=5))
+        for row in range(3):
+            (alone,) = finals(search(model, targets[row : row + 1], drafting, rounds=5)).values()
+            assert torch.equal(alone.canvas, together[row].canvas)
+
+    def test_a_given_length_is_kept(self, model, targets, drafting):
+        lengths = torch.tensor([7, 2, 7, 1])
+        steps = search(model, targets, drafting, lengths=lengths, rounds=6)
+        assert [finals(steps)[row].canvas.shape[1] for row in range(4)] == lengths.tolist()
+
+    def test_phrases_are_rearranged_only_if_there_are_drafts(self, model, targets, oracle, drafting, monkeypatch):
+        def moves(by):
+            added = []
+            monkeypatch.setattr(Search, "add", lambda self, attempts: added.extend(attempts) or add(self, attempts))
+            search(model, targets[:1], by, rounds=12, patience=99, target_cosine=2.0)
+            return [(attempt, hypothesis) for attempt, hypothesis in added if attempt.move == "rearrange"]
+
+        add = Search.add
+        rearranged = moves(drafting)
+        assert rearranged
+        assert all(sorted(attempt.ids) == sorted(attempt.parent.ids) for attempt, _ in rearranged)
+        assert moves(oracle) == []

@@ -13,6 +13,7 @@ from unembed.decoding.guided.hypothesis import Ids
 
 _BUCKETS = 2048  # of the hashed features
 _REMEMBERED = 640  # texts, the last ones
+_DRAFTS_KEPT = 8192  # before those are forgotten that are not needed
 _RIDGE = 0.3
 # Weights of the features: a token, two neighbours, and two tokens in this order at most so far apart.
 _TOKEN, _NEIGHBOURS, _ORDER = 1.0, 0.7, 0.2
@@ -83,6 +84,9 @@ class Forecast:
     def _drafted(self, texts: Sequence[Ids]) -> np.ndarray:
         assert self._draft is not None
         new = [text for text in dict.fromkeys(texts) if text not in self._drafts]
+        if len(self._drafts) + len(new) > _DRAFTS_KEPT:
+            needed = {*self._texts, *texts}
+            self._drafts = {text: vector for text, vector in self._drafts.items() if text in needed}
         if new:
             self._drafts.update(zip(new, self._draft(new), strict=True))
         return np.stack([self._drafts[text] for text in texts])
