@@ -155,6 +155,9 @@ class Inverter:
             self.model.to(device)
         except (RuntimeError, AssertionError) as error:
             raise ConfigError(f"The device '{device}' cannot be used: {error}", 'Try `device="cpu"`.') from error
+        # Both hold a copy of the surrogate, on the device of before.
+        self.__dict__.pop("surrogate", None)
+        self._oracle = None
         return self
 
     def invert(

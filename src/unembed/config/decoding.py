@@ -18,7 +18,7 @@ SAMPLING = ("euler", "euler-remask", "two-stage")
 """Those that draw tokens at random: their hypotheses of one length differ."""
 
 
-# Likeliest lengths that are decoded where the user does not say how many. More gain little (docs/experiments.md).
+# Likeliest lengths that are decoded where the user does not say how many (docs/experiments.md).
 _LENGTHS = 5
 
 BATCHES_AT_ONCE = 8
@@ -67,7 +67,7 @@ class GuidedConfig(Section):
     proposals: Positive = 16
     """Changed hypotheses that a round embeds, per vector."""
     combinations: Count = 6
-    """How many of these may be combinations of changes that were tried before."""
+    """How many of these may be combinations of changes that were tried or drafted before."""
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005

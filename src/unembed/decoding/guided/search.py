@@ -149,11 +149,11 @@ class Search:
             change: returns up to so many changed versions of a text.
 
         Returns:
-            The texts that were looked at closely, the most promising last.
+            The texts that were looked at closely, the most promising last; none while the search gains without it.
         """
-        found: dict[Ids, float] = {}
         if not self._rounds_without_gain:
             return []
+        found: dict[Ids, float] = {}
         states: list[Ids] = [parent.ids]
         for _ in range(_STEPS_AHEAD):
             changed = (text for ids in states for text in change(ids, _CHANGES_AHEAD // len(states)))
@@ -171,7 +171,7 @@ class Search:
         return {move: successes / attempts for move, (successes, attempts) in self._record.items()}
 
     def _combine(self) -> list[Attempt]:
-        """Return the combinations of known edits that are expected to beat the leader."""
+        """Return the combinations of known and drafted edits that are expected to beat the leader."""
         if self._leader is None:
             return []
         combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
