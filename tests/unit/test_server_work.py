@@ -294,8 +294,8 @@ def test_searches_side_by_side_find_what_they_find_alone(searching, send, make_i
 
 
 def test_a_blind_request_goes_between_the_rounds_of_a_search(searching, send):
-    client = searching(seconds=0.4)  # six rounds are long enough for three answers, on a busy machine too
-    search = send(client, vector=VECTORS[0], **GUIDED)
+    client = searching(seconds=0.4)  # twenty rounds are long enough for three answers, on a busy machine too
+    search = send(client, vector=VECTORS[0], **GUIDED | {"rounds": 20})
     until(lambda: client.get("/api/queue").json()["running"] == 1)
     blind = [send(client, vector=vector) for vector in VECTORS[1:4]]
     assert all(answer.result()[0].status_code == 200 for answer in blind)
