@@ -202,9 +202,13 @@ class Search:
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
+        return self._scores(vectors, texts)
+
+    def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
+        """Return the scores of texts with these vectors, given their fluency."""
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
-        expected: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
-        return expected
+        scores: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
+        return scores
 
     def _rank(self, parent: Hypothesis) -> dict[Ids, float]:
         """Put those proposals of each move last that should come nearest to the target.
@@ -221,21 +225,22 @@ class Search:
         closer: dict[Proposal, float] = {}
         if self._forecast.drafts:
             first = {move: ranked[-_DRAFTED_PER_MOVE:] for move, ranked in parent.proposals.items()}
-            looked_at = [proposal for move in first.values() for proposal in move]
-            closer = dict(zip(looked_at, self._expect(parent, looked_at, closely=True), strict=True))
+            named = [(move, proposal) for move, of_move in first.items() for proposal in of_move]
+            looked_at = [proposal for _, proposal in named]
+            ids = [proposal.ids for proposal in looked_at]
+            vectors = self._forecast.predict(parent.ids, parent.vector, ids, closely=True)
+            closer = dict(zip(looked_at, self._scores(vectors, looked_at), strict=True))
+            if parent is self._leader:
+                self._guess(parent, named, vectors)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
                 parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
-            if parent is self._leader:
-                self._guess(parent, first)
         for move, ranked in parent.proposals.items():
             parent.proposals[move] = _spread(parent.ids, ranked)
         return {proposal.ids: value for proposal, value in closer.items()}
 
-    def _guess(self, parent: Hypothesis, proposals: Mapping[str, Sequence[Proposal]]) -> None:
-        """Let combinations use changes that were drafted only."""
-        named = [(move, proposal) for move, of_move in proposals.items() for proposal in of_move]
-        vectors = self._forecast.predict(parent.ids, parent.vector, [each.ids for _, each in named], closely=True)
+    def _guess(self, parent: Hypothesis, named: Sequence[tuple[str, Proposal]], vectors: np.ndarray) -> None:
+        """Let combinations use changes that were drafted only, given their moves and drafted vectors (n, d)."""
         slots = frozenset(parent.slots)
         guesses = {}
         for (move, proposal), vector in zip(named, vectors, strict=True):
