@@ -8,7 +8,7 @@ DEFAULT = "default"
 """The name of the inverter that comes with the package, for all-MiniLM-L6-v2."""
 _PACKAGED = Path(__file__).parent / "weights" / "all-MiniLM-L6-v2"
 # Nothing else is ever fetched: no code, no pickle.
-_FILES = ["config.json", "model.safetensors", "tokenizer.json", "README.md"]
+_FILES = ["config.json", "model.safetensors", "adaptation.safetensors", "tokenizer.json", "README.md"]
 
 
 def fetch_checkpoint(

@@ -12,24 +12,29 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from unembed.adaptation import Pairs, adapt_checkpoint, embed_pairs
 from unembed.canvas import RoundTrip, fit_text
 from unembed.checkpoint import (
     DEFAULT,
+    Adaptation,
     Checkpoint,
     CheckpointInfo,
     WeightPrecision,
+    checksum_of,
     fetch_checkpoint,
-    load_checkpoint,
+    open_checkpoint,
     push_checkpoint,
+    save_adaptation,
     save_checkpoint,
 )
 from unembed.config import BATCHES_AT_ONCE, SEARCHES, DecodingConfig, parse
 from unembed.decoding import SearchRounds, Step, SurrogateEncoder, TextOracle, decode
-from unembed.engine import Engine, EngineName, load_engine
+from unembed.engine import Engine, EngineName, MappedEngine, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.measures.vectors import find_faults
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.model.packing import TABLES
+from unembed.progress import OnProgress
 from unembed.store.fingerprint import describe_scale, doubtful_lengths
 from unembed.text import well_formed
 
@@ -73,13 +78,23 @@ class Inverter:
     """Reads text out of the vectors of one encoder."""
 
     def __init__(
-        self, model: ConditionalMDLM, tokenizer: Tokenizer, info: CheckpointInfo, engine: Engine | None = None
+        self,
+        model: ConditionalMDLM,
+        tokenizer: Tokenizer,
+        info: CheckpointInfo,
+        engine: Engine | None = None,
+        adaptation: Adaptation | None = None,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.info = info
+        self.adaptation = adaptation
+        """What makes it read the vectors of another encoder than the model was trained for."""
+        self.name: str | None = None
+        """The folder or hub id that it was loaded from."""
         self.noise = NoiseSchedule(info.noise)
-        self.engine: Engine = engine or self.model.lay_out_for_decoding()
+        own: Engine = engine or self.model.lay_out_for_decoding()
+        self.engine: Engine = MappedEngine(own, adaptation.there) if adaptation else own
         """What runs the denoiser: the model itself, or an exported graph of it."""
         self._warned = False
         self._oracle: TextOracle | None = None
@@ -115,13 +130,17 @@ class Inverter:
         folder = fetch_checkpoint(
             str(name), revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
         )
-        checkpoint = load_checkpoint(folder)
+        checkpoint = open_checkpoint(folder)
+        if engine != "torch" and checkpoint.adaptation:
+            raise ConfigError(f"{folder} is an adapted inverter, which runs in torch only.", "Leave out the engine.")
         runner = load_engine(engine, folder, checkpoint.model)
         if engine == "onnx":
             if device not in ("auto", "cpu"):
                 raise ConfigError(f"The onnx engine runs on the CPU, not on '{device}'.", "Leave out the device.")
             device = "cpu"
-        return cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner).to(device)
+        inverter = cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner, checkpoint.adaptation)
+        inverter.name = str(name) if str(name) == DEFAULT or not folder.is_dir() else str(folder.resolve())
+        return inverter.to(device)
 
     def save_pretrained(
         self, folder: str | Path, precision: WeightPrecision = "float32", in_8_bits: Collection[str] = TABLES
@@ -129,8 +148,12 @@ class Inverter:
         """Write ``config.json``, ``model.safetensors``, ``tokenizer.json`` and a model card.
 
         ``precision="compact"`` stores float16, and in 8 bits the matrices that ``in_8_bits`` names: by default the
-        tables with a row per token, ``("*",)`` for all matrices. Loading gives float32.
+        tables with a row per token, ``("*",)`` for all matrices. Loading gives float32. Of an adapted inverter only
+        the adaptation is written: it names its base.
         """
+        if self.adaptation:
+            save_adaptation(Path(folder), self.adaptation)
+            return
         save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision, in_8_bits)
 
     def push_to_hub(
@@ -153,6 +176,9 @@ class Inverter:
             device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
         try:
             self.model.to(device)
+            if self.adaptation:
+                self.adaptation.there.to(device)
+                self.adaptation.back.to(device)
         except (RuntimeError, AssertionError) as error:
             raise ConfigError(f"The device '{device}' cannot be used: {error}", 'Try `device="cpu"`.') from error
         # Both hold a copy of the surrogate, on the device of before.
@@ -277,7 +303,8 @@ class Inverter:
     @cached_property
     def surrogate(self) -> SurrogateEncoder:
         """The stand-in for the encoder that the model brings along, if it has one."""
-        return SurrogateEncoder(self.model, self.tokenizer, self.info.encoder)
+        back = self.adaptation.back if self.adaptation else None
+        return SurrogateEncoder(self.model, self.tokenizer, self.info.encoder, back)
 
     def _make_oracle(self, options: DecodingConfig, encoder: "Encoder | None") -> TextOracle | None:
         """Return what embeds hypotheses; None if nothing needs to."""
@@ -302,6 +329,10 @@ class Inverter:
             )
         return self._oracle
 
+    def map_vectors(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return vectors (n, d) as the model reads them: in an adapted inverter, mapped to its base's encoder."""
+        return self.adaptation.there(vectors) if self.adaptation else vectors
+
     @torch.no_grad()
     def words(
         self, embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", *, top: int = 20
@@ -311,7 +342,7 @@ class Inverter:
         Takes one product per vector, so a million vectors are read in minutes.
         """
         vectors = torch.from_numpy(check_vectors(embeddings, self.info)).to(self.device)
-        scores = self.model.readout.word_log_probabilities(vectors)
+        scores = self.model.readout.word_log_probabilities(self.map_vectors(vectors))
         scores[:, list(self.info.special_ids)] = -torch.inf
         best = scores.topk(min(top, scores.shape[1]))
         return [
@@ -332,6 +363,51 @@ class Inverter:
         longest = self.info.model.canvas_length
         trips = [fit_text(well_formed(text), self.tokenizer, longest) for text in texts]
         return trips, encoder.encode([trip.embedded for trip in trips])
+
+    def adapt(
+        self,
+        encoder: "Encoder",
+        texts: Sequence[str],
+        *,
+        own_encoder: "Encoder | None" = None,
+        origin: str = "given by the user",
+        seed: int = 0,
+        on_progress: OnProgress = lambda label, more, total: None,
+    ) -> Self:
+        """Return an inverter for the vectors of another encoder, in minutes.
+
+        Args:
+            encoder: the other encoder.
+            texts: from 50 to about 10,000; texts like those that will be read back are best.
+            own_encoder: the encoder of this inverter; by default it is loaded.
+            origin: where the texts come from, for the record.
+            seed: of folds and tuning.
+            on_progress: called with what is being done, how many more are done, and of how many.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            pairs = embed_pairs(
+                texts,
+                encoder,
+                own_encoder or self.load_encoder(),
+                Path(temporary),
+                tokenizer=self.tokenizer,
+                canvas_length=self.info.model.canvas_length,
+                origin=origin,
+                on_progress=on_progress,
+            )
+        return self.adapt_to(pairs, seed=seed, on_progress=on_progress)
+
+    def adapt_to(
+        self, pairs: Pairs, *, seed: int = 0, on_progress: OnProgress = lambda label, more, total: None
+    ) -> Self:
+        """Return an inverter for another encoder, given texts with their vectors by both."""
+        if self.adaptation or self.name is None:
+            what = "is adapted itself" if self.adaptation else "has not been saved"
+            raise ConfigError(f"This inverter {what}.", "Adapt one that was loaded with from_pretrained.")
+        base = Checkpoint(self.model, self.tokenizer, self.info)
+        checksum = checksum_of(fetch_checkpoint(self.name))
+        adapted = adapt_checkpoint(base, self.name, checksum, pairs, seed=seed, on_progress=on_progress)
+        return type(self)(adapted.model, adapted.tokenizer, adapted.info, adaptation=adapted.adaptation)
 
     def load_encoder(self, location: str | None = None, *, device: str = "auto") -> "Encoder":
         """Load the encoder whose vectors this inverter reads, with its prompt, task, dimension and revision.

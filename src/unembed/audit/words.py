@@ -99,7 +99,7 @@ class WordReader:
         # Half the time where the device has instructions for it, and of a hundred words ninety-nine are the same.
         with torch.autocast(checked.device.type, torch.bfloat16, enabled=has_native_bfloat16(checked.device)):
             for block in torch.split(checked, _BLOCK):
-                features = self._inverter.model.readout.features(block)
+                features = self._inverter.model.readout.features(self._inverter.map_vectors(block))
                 best.append(F.linear(features, self._weight, self._bias).topk(self._top).indices)
         indices = torch.cat(best) if best else torch.empty(0, self._top, dtype=torch.long)
         return Words(indices.cpu().numpy(), self.words)

@@ -10,7 +10,38 @@ _EXPLAINED = {
     "length_accuracy": "length head, exactly right",
     "readout_f1": "bag of tokens read off the vector, set size known",
     "surrogate_cosine": "of the surrogate's vectors with the encoder's",
+    "map_cosine": "of mapped vectors with the base encoder's own",
+    "map_top1": "mapped vectors whose own text is the nearest of their fold",
+    "mapped_readout_f1": "bag of tokens read off mapped vectors, set size known",
+    "tuned_readout_f1": "the same after tuning",
+    "base_readout_f1": "the same texts, read off the base encoder's own vectors",
 }
+_HEAD = (
+    "---",
+    "library_name: unembed",
+    "license: apache-2.0",
+    "tags: [embedding-inversion, masked-diffusion, privacy]",
+    "---",
+    "",
+)
+_SNIPPET = (
+    "```python",
+    "from unembed import Inverter",
+    "",
+    'inverter = Inverter.from_pretrained("path or hub id of this folder")',
+    "print(inverter.invert(vectors)[0].text)",
+    "```",
+    "",
+)
+_USE = (
+    "",
+    "## Use",
+    "",
+    "For finding out what a leaked vector gives away, on vectors that you may examine. The output is a guess: names, "
+    "numbers and word order are often wrong. Texts are recovered in the encoder's own normal form (lower case for an "
+    "uncased tokenizer).",
+    "",
+)
 
 
 def model_card(info: dict[str, Any], model: nn.Module) -> str:
@@ -19,12 +50,7 @@ def model_card(info: dict[str, Any], model: nn.Module) -> str:
     metrics = info["metrics"]
     parameters = sum(parameter.numel() for parameter in model.parameters())
     lines = [
-        "---",
-        "library_name: unembed",
-        "license: apache-2.0",
-        "tags: [embedding-inversion, masked-diffusion, privacy]",
-        "---",
-        "",
+        *_HEAD,
         f"# An inverter for {encoder['name']}",
         "",
         f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` "
@@ -34,35 +60,40 @@ def model_card(info: dict[str, Any], model: nn.Module) -> str:
         f"canvas of up to {info['model']['canvas_length']} tokens, trained with unembed {info['unembed_version']} "
         f"on {info['training_rows']:,} texts.",
         "",
-        "```python",
-        "from unembed import Inverter",
-        "",
-        'inverter = Inverter.from_pretrained("path or hub id of this folder")',
-        "print(inverter.invert(vectors)[0].text)",
-        "```",
-        "",
+        *_SNIPPET,
         "## Measured during training, on held-out rows",
         "",
     ]
-    measured = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
-    if measured:
-        lines += ["| measure | value | |", "|---|---|---|"]
-        for name, value in measured.items():
-            note = _EXPLAINED.get(name, "teacher-forced" if name.startswith("masked_accuracy") else "")
-            lines.append(
-                f"| {name} | {value:,.4g} | {note} |"
-                if isinstance(value, float)
-                else f"| {name} | {value:,} | {note} |"
-            )
-    else:
-        lines.append("Nothing was measured.")
-    lines += [
+    return "\n".join([*lines, *_measures(metrics), *_USE])
+
+
+def adapted_card(info: dict[str, Any]) -> str:
+    """Return the card of an adapted inverter."""
+    encoder = info["encoder"]
+    lines = [
+        *_HEAD,
+        f"# An inverter for {encoder['name']}, adapted",
         "",
-        "## Use",
+        f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` (revision "
+        f"`{encoder['revision']}`, prompt: {encoder['prompt'] or 'none'}). It maps them to the vectors of another "
+        f"encoder, which the inverter `{info['base']}` reads. The map was found with unembed "
+        f"{info['unembed_version']} by the method `{info['method']}`, with {info['pairs']:,} pairs of vectors; texts: "
+        f"{info['texts']}.",
         "",
-        "For finding out what a leaked vector gives away, on vectors that you may examine. The output is a guess: "
-        "names, numbers and word order are often wrong. Texts are recovered in the encoder's own normal form (lower "
-        "case for an uncased tokenizer).",
+        *_SNIPPET,
+        "## Measured on held-out pairs",
         "",
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_measures(info["metrics"]), *_USE])
+
+
+def _measures(metrics: dict[str, Any]) -> list[str]:
+    """Return a table of the measures that are numbers."""
+    measured = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+    if not measured:
+        return ["Nothing was measured."]
+    lines = ["| measure | value | |", "|---|---|---|"]
+    for name, value in measured.items():
+        note = _EXPLAINED.get(name, "teacher-forced" if name.startswith("masked_accuracy") else "")
+        lines.append(f"| {name} | {value:{',.4g' if isinstance(value, float) else ','}} | {note} |")
+    return lines

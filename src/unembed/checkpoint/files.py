@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
@@ -22,6 +22,9 @@ from unembed.files import write_bytes, write_json, write_text
 from unembed.model import ConditionalMDLM
 from unembed.model.packing import TABLES, WeightPrecision, pack, unpack
 from unembed.store import Fingerprint, Manifest
+
+if TYPE_CHECKING:
+    from unembed.checkpoint.adapted import Adaptation
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -75,6 +78,8 @@ class Checkpoint:
     model: ConditionalMDLM
     tokenizer: Tokenizer
     info: CheckpointInfo
+    adaptation: "Adaptation | None" = None
+    """What makes it read the vectors of another encoder than it was trained for."""
 
 
 def save_checkpoint(

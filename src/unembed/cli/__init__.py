@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from unembed._version import __version__
+from unembed.cli.adapt import adapt
 from unembed.cli.audit import audit
 from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
@@ -50,7 +51,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, invert, evaluate, words, audit, serve, export, encoders):
+for command in (prepare, embed, train, adapt, invert, evaluate, words, audit, serve, export, encoders):
     app.command(cls=Command)(command)
 
 

@@ -1,15 +1,11 @@
 """``unembed embed``: a corpus becomes a store."""
 
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 
 class PrecisionName(StrEnum):
@@ -67,8 +63,10 @@ def embed(
     Example: unembed embed work/corpus --output work/store
     """
     from functools import partial
+    from itertools import chain
 
     from unembed.canvas import count_pieces, reduce_vocabulary, respelled_share
+    from unembed.cli.costs import announce_requests
     from unembed.cli.output import show_result
     from unembed.corpus import read_texts
     from unembed.encoders import is_endpoint, known_tokenizer, load_encoder, load_tokenizer
@@ -97,7 +95,8 @@ def embed(
             )
     chosen = load_tokenizer(tokenizer) if tokenizer else None
     if chosen and is_endpoint(encoder):
-        _announce(sources.values(), chosen, canvas_length, batch_size, price, ask=not yes and sys.stdin.isatty())
+        lines = chain.from_iterable(map(read_texts, sources.values()))
+        announce_requests(lines, chosen, canvas_length, batch_size, price, ask=not yes and sys.stdin.isatty())
     model = load_encoder(
         encoder,
         prompt=prompt,
@@ -140,24 +139,6 @@ def embed(
         } | ({} if share is None else {"respelled tokens": round(share, 6)})
     described = model.description
     show_result(result, title=f"Embedded with {described.name} in {described.precision}", as_json=as_json)
-
-
-def _announce(
-    sources: Iterable[Path], tokenizer: "Tokenizer", canvas_length: int, batch_size: int, price: float | None, ask: bool
-) -> None:
-    """Show the number of requests to an endpoint and their cost, before the first is sent."""
-    from unembed.corpus import read_texts
-
-    texts = tokens = 0
-    for source in sources:
-        for text in read_texts(source):
-            texts += 1
-            tokens += min(canvas_length, len(tokenizer.encode(text, add_special_tokens=False).ids))
-    summary = f"About {tokens:,} tokens in {-(-texts // batch_size):,} requests, counted with the canvas's tokenizer"
-    cost = "; add --price to see the cost" if price is None else f"; {tokens / 1e6 * price:,.4g} at {price:g} a million"
-    typer.echo(f"{summary}{cost}.", err=True)
-    if ask:
-        typer.confirm("Go on?", abort=True, err=True)
 
 
 def _count_lines(source: Path) -> int:

@@ -2,5 +2,6 @@
 
 from unembed.engine.base import Condition, Engine
 from unembed.engine.loading import ENGINES, EngineName, load_engine
+from unembed.engine.wrapped import MappedEngine, WrappedEngine
 
-__all__ = ["ENGINES", "Condition", "Engine", "EngineName", "load_engine"]
+__all__ = ["ENGINES", "Condition", "Engine", "EngineName", "MappedEngine", "WrappedEngine", "load_engine"]

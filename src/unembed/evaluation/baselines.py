@@ -9,9 +9,8 @@ from torch import Tensor
 
 from unembed.canvas import CanvasVocabulary
 from unembed.checkpoint import CheckpointInfo
-from unembed.engine import Engine
+from unembed.engine import WrappedEngine
 from unembed.errors import StoreError
-from unembed.model import Choice
 from unembed.model.candidates import Candidates
 from unembed.store import Store
 
@@ -26,46 +25,23 @@ def random_tokens(lengths: Sequence[int], vocabulary: CanvasVocabulary, seed: in
     return [random.choice(allowed, length).tolist() for length in lengths]
 
 
-class Unconditional:
+class Unconditional(WrappedEngine):
     """An :class:`~unembed.engine.Engine` that never sees the vector when it chooses tokens.
 
     The length is still read from the vector, so this baseline lacks only what the vector says about the words.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.config = engine.config
-        self.vocabulary = engine.vocabulary
-
     def condition(self, embeddings: Tensor, dropped: Tensor | None = None, candidates: Candidates | None = None) -> Any:
         """Drop every vector."""
         every = torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
-        return self._engine.condition(embeddings, every, candidates)
+        return self.inside.condition(embeddings, every, candidates)
 
     def shorten(self, condition: Any) -> Any:
         """Return the condition as it is: without a vector no token can be left out."""
         return condition
 
-    def hidden(self, canvas: Tensor, condition: Any, time: Tensor | None = None, where: Tensor | None = None) -> Tensor:
-        """As the engine does."""
-        return self._engine.hidden(canvas, condition, time, where)
-
-    def logits(self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any) -> Tensor:
-        """As the engine does."""
-        return self._engine.logits(hidden, where, canvas, condition)
-
-    def likeliest(
-        self, hidden: Tensor, where: Tensor, canvas: Tensor, condition: Any, *, with_entropy: bool = False
-    ) -> Choice:
-        """As the engine does."""
-        return self._engine.likeliest(hidden, where, canvas, condition, with_entropy=with_entropy)
-
-    def length_logits(self, embeddings: Tensor) -> Tensor:
-        """As the engine does."""
-        return self._engine.length_logits(embeddings)
-
-    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> None:
-        """Return nothing: that would choose texts by the vector."""
+    def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
+        """Return nothing: the vector is not compared."""
         return None
 
 

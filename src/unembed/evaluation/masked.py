@@ -32,7 +32,8 @@ def masked_accuracy(
         for start in range(0, len(group), _BATCH):
             rows = group[start : start + _BATCH]
             canvas = torch.from_numpy(tokens[rows, :width]).to(inverter.device)
-            condition = model.condition(torch.from_numpy(vectors[rows]).float().to(inverter.device))
+            given = torch.from_numpy(vectors[rows]).float().to(inverter.device)
+            condition = model.condition(inverter.map_vectors(given))
             for number, rate in enumerate(MASK_RATES):
                 chances = torch.from_numpy(draws[rows, :width]).to(inverter.device)
                 hits, masks = masked_guesses(model, inverter.noise, canvas, condition, chances, rate)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from unembed.alignment import SpaceMap
 from unembed.encoders import EncoderDescription
 from unembed.encoders.base import as_texts
 from unembed.encoders.precision import has_native_bfloat16
@@ -24,13 +25,20 @@ class SurrogateEncoder:
 
     supports_substitutions = True
 
-    def __init__(self, model: ConditionalMDLM, tokenizer: Tokenizer, description: EncoderDescription) -> None:
+    def __init__(
+        self,
+        model: ConditionalMDLM,
+        tokenizer: Tokenizer,
+        description: EncoderDescription,
+        space_map: SpaceMap | None = None,
+    ) -> None:
         """Use a model's surrogate.
 
         Args:
             model: one that has a surrogate.
             tokenizer: of its canvases.
             description: of the encoder that it stands in for.
+            space_map: from the encoder that the model was trained for to the one that is described.
         """
         if model.surrogate is None:
             raise ConfigError(
@@ -46,6 +54,7 @@ class SurrogateEncoder:
                     layer.bfloat16()
         self.tokenizer = tokenizer
         self.description = description
+        self._space_map = space_map
 
     @property
     def fidelity(self) -> float:
@@ -100,4 +109,4 @@ class SurrogateEncoder:
         device = tokens.device
         with torch.autocast(device.type, torch.bfloat16, enabled=has_native_bfloat16(device)):
             vectors: Tensor = self._surrogate(tokens)
-        return vectors
+        return vectors if self._space_map is None else self._space_map(vectors)  # type: ignore[no-any-return]

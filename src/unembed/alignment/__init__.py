@@ -1,0 +1,6 @@
+"""Maps between the spaces of two encoders: what they are, and how they are found. Knows nothing of inverters."""
+
+from unembed.alignment.maps import SpaceMap
+from unembed.alignment.paired import LEAST_PAIRS, PairedFit, fit_pairs
+
+__all__ = ["LEAST_PAIRS", "PairedFit", "SpaceMap", "fit_pairs"]

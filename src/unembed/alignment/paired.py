@@ -1,0 +1,153 @@
+"""From pairs of vectors to the best map between two encoders, judged on pairs that the map has not seen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unembed.alignment.fitting import Method, Ridge, methods_for
+from unembed.alignment.maps import SpaceMap
+from unembed.errors import VectorError
+from unembed.measures.vectors import find_faults
+from unembed.progress import OnProgress
+
+LEAST_PAIRS = 50
+"""With fewer pairs there is nothing to cross-validate on."""
+_FOLDS = 5
+_JUDGED = 500
+# Mapped vectors that are no nearer to their own partners than to those of other pairs belong to no one.
+_LEAST_TOP1, _TIMES_CHANCE = 0.05, 5.0
+_BACK_PENALTY = 0.3
+
+Judge = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Scores mapped vectors (m, k), given the numbers of their pairs (m,): one score each, the higher the better."""
+
+
+@dataclass(frozen=True)
+class PairedFit:
+    """The map that did best on held-out pairs, fitted again on all of them."""
+
+    there: SpaceMap
+    """From the source's encoder to the target's."""
+    back: SpaceMap
+    """From the target's encoder to the source's."""
+    method: Method
+    pairs: int
+    cosine: float
+    """Mean cosine of mapped held-out vectors with their partners."""
+    top1: float
+    """Share of mapped held-out vectors whose own partner is the nearest of their fold."""
+    score: float
+    """Mean score by the judge on held-out pairs; without a judge, the cosine."""
+    scores: dict[str, float]
+    """The best score of each kind of method that was tried."""
+    held_out: np.ndarray
+    """(n, k): each vector of the source, mapped by a map that was fitted without it."""
+
+
+def fit_pairs(
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    judge: Judge | None = None,
+    seed: int = 0,
+    on_progress: OnProgress = lambda label, more, total: None,
+) -> PairedFit:
+    """Choose the best way to map the vectors of one encoder to those of another, and fit it.
+
+    Args:
+        source: (n, d) vectors of texts by the encoder that the map takes.
+        target: (n, k) vectors of the same texts by the other encoder, in the same order.
+        judge: scores held-out vectors; by default their cosine with the truth does.
+        seed: of the folds.
+        on_progress: called after each method.
+
+    Raises:
+        VectorError: with the reason, if the pairs are too few, faulty, or do not belong together.
+    """
+    source, target = _directions(source, "first"), _directions(target, "second")
+    _check_pairs(source, target)
+    folds = np.random.default_rng(seed).permutation(len(source)) % _FOLDS
+    methods = methods_for(len(source) * (_FOLDS - 1) // _FOLDS)
+    measured = []
+    for method in methods:
+        mapped = _map_held_out(method, source, target, folds)
+        rows = np.random.default_rng(seed).permutation(len(source))[:_JUDGED]
+        cosines = (mapped * target).sum(1)
+        score = float((judge(mapped[rows], rows) if judge else cosines[rows]).mean())
+        measured.append((score, float(cosines.mean()), _top1(mapped, target, folds), method))
+        if score >= max(each[0] for each in measured):
+            held_out = mapped
+        on_progress("Fitting the map", 1, len(methods))
+    score, cosine, top1, method = max(measured, key=lambda each: each[0])
+    if max(each[2] for each in measured) < max(_LEAST_TOP1, _TIMES_CHANCE * _FOLDS / len(source)):
+        raise VectorError(
+            f"The vectors do not belong together: mapped vectors of {len(source):,} pairs find their own partner in "
+            f"{top1:.1%} of the cases, chance {_FOLDS / len(source):.1%}.",
+            "Check that row i of both belongs to the same text, and that both are of the encoders that you named.",
+        )
+    return PairedFit(
+        there=method.fit(source, target),
+        back=Ridge(_BACK_PENALTY).fit(target, source),
+        method=method,
+        pairs=len(source),
+        cosine=cosine,
+        top1=top1,
+        score=score,
+        scores={name: max(each[0] for each in measured if each[3].name == name) for name in _names(methods)},
+        held_out=held_out,
+    )
+
+
+def _map_held_out(method: Method, source: np.ndarray, target: np.ndarray, folds: np.ndarray) -> np.ndarray:
+    """Map every vector by a map that was fitted without its fold."""
+    mapped = np.empty(target.shape, dtype=np.float32)
+    for fold in range(_FOLDS):
+        seen = folds != fold
+        space_map = method.fit(source[seen], target[seen])
+        mapped[~seen] = space_map.map_array(source[~seen])
+    return mapped
+
+
+def _top1(mapped: np.ndarray, target: np.ndarray, folds: np.ndarray) -> float:
+    """Return how often a mapped vector's own partner is the nearest of its fold, means removed."""
+    hits = 0
+    for fold in range(_FOLDS):
+        rows = folds == fold
+        given, wanted = mapped[rows] - mapped[rows].mean(0), target[rows] - target[rows].mean(0)
+        hits += int(((given @ wanted.T).argmax(1) == np.arange(len(given))).sum())
+    return hits / len(mapped)
+
+
+def _directions(vectors: np.ndarray, which: str) -> np.ndarray:
+    """Return vectors at length one in float64, or say which are none."""
+    vectors = np.asarray(vectors)
+    if vectors.ndim != 2:
+        raise VectorError(f"The {which} vectors have the shape {vectors.shape}, not (n, d).", "Give one row per text.")
+    for what, bad in find_faults(vectors.astype(np.float32)).items():
+        if bad.any():
+            raise VectorError(
+                f"{int(bad.sum())} of the {which} {len(vectors):,} vectors are {what}, the first in row "
+                f"{int(bad.argmax())}.",
+                "Leave out these pairs.",
+            )
+    wide = vectors.astype(np.float64)
+    directions: np.ndarray = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    return directions
+
+
+def _check_pairs(source: np.ndarray, target: np.ndarray) -> None:
+    if len(source) != len(target):
+        raise VectorError(
+            f"There are {len(source):,} vectors on one side and {len(target):,} on the other.", "Give pairs."
+        )
+    different = min(len(np.unique(side.astype(np.float32), axis=0)) for side in (source, target))
+    if different < LEAST_PAIRS:
+        raise VectorError(
+            f"There are {different:,} different pairs; at least {LEAST_PAIRS} are needed, and 1,000 are better.",
+            "Give more texts, and each of them once.",
+        )
+
+
+def _names(methods: list[Method]) -> list[str]:
+    return list(dict.fromkeys(method.name for method in methods))
