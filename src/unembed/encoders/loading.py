@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tokenizers import Tokenizer
 
 from unembed.encoders.base import Encoder, EncoderDescription, Precision
-from unembed.encoders.catalogue import CATALOGUE, DEFAULT, USE, known_name
+from unembed.encoders.catalogue import CATALOGUE, DEFAULT, POTION, USE, known_name
 from unembed.encoders.packaged import package_revision, packaged_file, packaged_folder
 from unembed.encoders.plugin import EncoderPlugin, find_plugin
 from unembed.errors import ConfigError, EncoderError, UnembedError, did_you_mean, first_line, require_extra
@@ -63,6 +63,12 @@ def load_encoder(
         from unembed.encoders.universal import UniversalEncoder
 
         return UniversalEncoder(pieces)
+    if name == POTION:
+        _refuse(name, task=task, precision=_other_than_float32(precision), **options)
+        folder = packaged_folder(name)
+        from unembed.encoders.static import StaticEncoder
+
+        return StaticEncoder(folder, name=name, revision=package_revision(name))
     if plugin := _plugin_for(name):
         _refuse(name, precision=_other_than_float32(precision))
         return plugin.load_encoder(name, options | {"revision": revision, "task": task}, device)

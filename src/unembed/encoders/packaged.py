@@ -1,34 +1,37 @@
 """From the name of a packaged encoder to a folder that sentence-transformers reads. Knows which package has what."""
 
 import json
-import shutil
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from unembed.encoders.archives import extract_member, unzip_parts
-from unembed.encoders.catalogue import CATALOGUE
-from unembed.encoders.folders import BERT_TOKENS, completed, write_model
-from unembed.encoders.packages import package_file, unpacked
-from unembed.errors import EncoderError, first_line, require_extra
+from unembed.encoders.archives import extract_member, extract_sources, unzip_parts
+from unembed.encoders.catalogue import CATALOGUE, POTION
+from unembed.encoders.folders import BERT_TOKENS, ROBERTA_TOKENS
+from unembed.encoders.packages import downloads_folder, package_file, unpacked
+from unembed.errors import MissingExtraError, require_extra
 
 _NOMIC = "nomic-embed-text-v1.5.f16.gguf"
-# What of a model's own configuration its class is built from; the rest is about training, or the author's machine.
-_BERT_KEYS = (
-    "architectures",
-    "model_type",
-    "hidden_act",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "vocab_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "layer_norm_eps",
-    "pad_token_id",
-)
+# The archive of its sources has the graph and the tokenizer, but no configuration.
+_E5_CONFIG = {
+    "architectures": ["BertModel"],
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "hidden_size": 384,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "vocab_size": 250037,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 1,
+}
+
+Build = Callable[[Path], None]
+"""Fills an empty folder."""
 
 
 def packaged_file(name: str, ending: str, part: int = 0) -> Path:
@@ -38,20 +41,24 @@ def packaged_file(name: str, ending: str, part: int = 0) -> Path:
 
 def packaged_folder(name: str) -> Path:
     """Return the folder of a packaged encoder, unpacked if need be."""
+    if name == POTION:
+        return packaged_file(name, "potion-base-8M/config.json").parent
     if name not in _BUILDERS:
         return packaged_file(name, "model/modules.json").parent
     build = _BUILDERS[name](name)
-    return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", build)
+    return unpacked(f"{name}-{_version(name)}", build)
 
 
 def package_revision(name: str) -> str:
     """Return which version of which package an encoder's weights come from."""
-    first = CATALOGUE[name].distributions[0]
-    return f"{first}=={version(first)}"
+    return f"{CATALOGUE[name].distributions[0]}=={_version(name)}"
 
 
-Build = Callable[[Path], None]
-"""Fills an empty folder."""
+def _version(name: str) -> str:
+    known = CATALOGUE[name]
+    if known.archive:
+        return known.archive.removesuffix(".tar.gz").rpartition("-")[2]
+    return version(known.distributions[0])
 
 
 def _granite(name: str) -> Build:
@@ -70,7 +77,7 @@ def _nomic(name: str) -> Build:
         packaged_file(name, f".zip.{distribution[-3:]}", part)
         for part, distribution in enumerate(CATALOGUE[name].distributions)
     ]
-    require_extra("nomic", "gguf")
+    require_extra("packaged", "gguf")
 
     def build(folder: Path) -> None:
         from unembed.encoders.gguf_weights import unpack_nomic
@@ -84,8 +91,42 @@ def _nomic(name: str) -> Build:
 
 def _bge(name: str) -> Build:
     model = packaged_file(name, "model_optimized.onnx")
-    require_extra("onnx", "onnx")
-    return partial(unpack_bert, model, model.parent, pooling="cls", special_tokens=BERT_TOKENS)
+    return partial(_unpack_bert, model, model.parent, pooling="cls", special_tokens=BERT_TOKENS)
+
+
+def _arctic(name: str) -> Build:
+    model = packaged_file(name, "model/int8/onnx/model.onnx")
+    return partial(_unpack_bert, model, model.parents[1], pooling="cls", special_tokens=BERT_TOKENS)
+
+
+def _e5(name: str) -> Build:
+    known = CATALOGUE[name]
+    archive = downloads_folder() / str(known.archive)
+    if not archive.is_file():
+        raise MissingExtraError(f"This needs {archive}, which is not there.", f"Run: {known.install}")
+
+    def build(folder: Path) -> None:
+        files = folder.with_name("files")
+        files.mkdir()
+        extract_sources(archive, {"models/model_quantized.onnx", "models/tokenizer.json"}, files)
+        (files / "config.json").write_text(json.dumps(_E5_CONFIG), encoding="utf-8")
+        _unpack_bert(
+            files / "model_quantized.onnx",
+            files,
+            folder,
+            pooling="mean",
+            special_tokens=ROBERTA_TOKENS,
+            document_prompt="passage: ",
+        )
+
+    return build
+
+
+def _unpack_bert(*files: Path, **options: Any) -> None:
+    require_extra("packaged", "onnx")
+    from unembed.encoders.onnx_weights import unpack_bert
+
+    unpack_bert(*files, **options)
 
 
 _BUILDERS: dict[str, Callable[[str], Build]] = {
@@ -93,34 +134,6 @@ _BUILDERS: dict[str, Callable[[str], Build]] = {
     "all-mpnet-base-v2": _mpnet,
     "nomic-embed-text-v1.5": _nomic,
     "bge-small-en-v1.5": _bge,
+    "snowflake-arctic-embed-s": _arctic,
+    "multilingual-e5-small": _e5,
 }
-
-
-def unpack_bert(
-    model: Path,
-    files: Path,
-    folder: Path,
-    *,
-    pooling: str,
-    special_tokens: dict[str, str],
-    document_prompt: str | None = None,
-) -> None:
-    """Write a BERT model to a folder: weights of an ONNX file, ``config.json`` and ``tokenizer.json`` of another."""
-    from unembed.encoders.onnx_weights import read_bert_weights
-
-    try:
-        found = json.loads((files / "config.json").read_text(encoding="utf-8"))
-        config = {key: found[key] for key in _BERT_KEYS}
-        weights = completed(read_bert_weights(model), config)
-        shutil.copyfile(files / "tokenizer.json", folder / "tokenizer.json")
-        write_model(
-            folder,
-            weights,
-            config,
-            special_tokens=special_tokens,
-            max_length=config["max_position_embeddings"],
-            pooling=pooling,
-            document_prompt=document_prompt,
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise EncoderError(f"{model} cannot be read: {first_line(error)}", "Reinstall its package.") from error

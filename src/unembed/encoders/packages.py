@@ -28,7 +28,7 @@ def package_file(distribution: str, ending: str, install: str) -> Path:
         raise MissingExtraError(f"This needs {distribution}, which is not installed.", f"Run: {install}") from error
     paths = [Path(str(file.locate())) for file in files if file.as_posix().endswith(ending)]
     if not paths or not paths[0].is_file():
-        raise EncoderError(f"The package {distribution} has no file {ending} on disk.", "Reinstall it.")
+        raise EncoderError(f"The package {distribution} has no file {ending} on disk.", f"Reinstall it: {install}")
     return paths[0]
 
 
@@ -54,6 +54,11 @@ def unpacked(name: str, build: Callable[[Path], None]) -> Path:
     except OSError as error:
         raise from_os_error(error, f"unpacking an encoder to {target}") from error
     return target
+
+
+def downloads_folder() -> Path:
+    """Return where archives are looked for that cannot be installed as packages."""
+    return cache_folder() / "downloads"
 
 
 def cache_folder() -> Path:
