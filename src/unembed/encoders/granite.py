@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from unembed.encoders.folders import ROBERTA_TOKENS, write_model
 from unembed.errors import EncoderError, first_line
 
 _MAGIC = b"HMSEMB01"
@@ -32,26 +33,30 @@ _KINDS = {"w": "weight", "b": "bias"}
 
 def unpack_granite(pack: Path, folder: Path) -> None:
     """Write the model of a ``.hmsemb`` file to a folder, in sentence-transformers' format and in float32."""
-    from safetensors.numpy import save_file
-
     try:
         with pack.open("rb") as file:
             header = _read_header(file)
             (folder / "tokenizer.json").write_bytes(_take(file, header["tokenizer_len"]))
             weights = {
-                name: np.ascontiguousarray(part)
+                name: part
                 for tensor in header["tensors"]
                 for name, part in _named(tensor["name"], _read_tensor(file, tensor))
             }
         # The class has a pooler that no sentence vector passes through; without weights it would complain.
         width = header["arch"]["hidden"]
         weights |= {"pooler.dense.weight": np.zeros((width, width), "f4"), "pooler.dense.bias": np.zeros(width, "f4")}
-        for name, content in _configuration(header).items():
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text(json.dumps(content, indent=2), encoding="utf-8")
+        facts = header["meta"]
+        write_model(
+            folder,
+            weights,
+            _configuration(header["arch"]),
+            special_tokens=ROBERTA_TOKENS,
+            max_length=facts["max_length"],
+            pooling=facts["pooling"],
+            normalise=facts["normalize"],
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise EncoderError(f"{pack} cannot be read: {first_line(error)}", "Reinstall its package.") from error
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 def _read_header(file: BinaryIO) -> dict[str, Any]:
@@ -98,42 +103,21 @@ def _named(name: str, tensor: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
             yield f"{layer}{_NAMES[parts[1]]}.{_KINDS[last]}", tensor
 
 
-def _configuration(header: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON files that go with the weights, by name."""
-    shape, facts = header["arch"], header["meta"]
-    modules = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
+def _configuration(shape: dict[str, Any]) -> dict[str, Any]:
+    """Return transformers' configuration of the model."""
     return {
-        "config.json": {
-            "architectures": ["RobertaModel"],
-            "model_type": "roberta",
-            "hidden_act": "gelu",
-            "hidden_size": shape["hidden"],
-            "num_hidden_layers": shape["layers"],
-            "num_attention_heads": shape["heads"],
-            "intermediate_size": shape["intermediate"],
-            "vocab_size": shape["vocab"],
-            "max_position_embeddings": shape["max_positions"],
-            "type_vocab_size": shape["type_vocab"],
-            "layer_norm_eps": shape["layer_norm_eps"],
-            "pad_token_id": shape["position_offset"] - 1,  # RoBERTa counts positions from behind the padding's id
-            "bos_token_id": 0,
-            "eos_token_id": 2,
-        },
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_max_length": facts["max_length"],
-            "bos_token": "<s>",
-            "cls_token": "<s>",
-            "eos_token": "</s>",
-            "sep_token": "</s>",
-            "pad_token": "<pad>",
-            "unk_token": "<unk>",
-            "mask_token": "<mask>",
-        },
-        "sentence_bert_config.json": {"max_seq_length": facts["max_length"], "do_lower_case": False},
-        "1_Pooling/config.json": {"word_embedding_dimension": shape["hidden"], "pooling_mode": facts["pooling"]},
-        "modules.json": [
-            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for index, (path, kind) in enumerate(modules if facts["normalize"] else modules[:2])
-        ],
+        "architectures": ["RobertaModel"],
+        "model_type": "roberta",
+        "hidden_act": "gelu",
+        "hidden_size": shape["hidden"],
+        "num_hidden_layers": shape["layers"],
+        "num_attention_heads": shape["heads"],
+        "intermediate_size": shape["intermediate"],
+        "vocab_size": shape["vocab"],
+        "max_position_embeddings": shape["max_positions"],
+        "type_vocab_size": shape["type_vocab"],
+        "layer_norm_eps": shape["layer_norm_eps"],
+        "pad_token_id": shape["position_offset"] - 1,  # RoBERTa counts positions from behind the padding's id
+        "bos_token_id": 0,
+        "eos_token_id": 2,
     }

