@@ -66,7 +66,9 @@ def test_an_adapted_inverter_reads_the_other_encoders_vectors(adapted_folder, ba
     for named, wanted in zip(theirs, ours, strict=True):
         assert len({word for word, _ in named} & {word for word, _ in wanted}) >= 6
     texts = [inversion.text for inversion in adapted.invert(rotated.encode(OURS))]
-    assert "cat" in texts[0] and "car" in texts[1] and "bread" in texts[2]
+    assert "cat" in texts[0]
+    assert "car" in texts[1]
+    assert "bread" in texts[2]
 
 
 def test_it_says_what_it_is_and_what_to_expect(adapted_folder, base):
@@ -178,7 +180,8 @@ def test_leaked_pairs_of_a_store_do_without_the_encoder(rotated, minilm, tmp_pat
     swapped = [json.loads(line) | {"text": text} for line, text in zip(lines, reversed(texts), strict=True)]
     (tmp_path / "swapped.jsonl").write_text("\n".join(map(json.dumps, swapped)))
     refused = run_cli("adapt", "unknown", "--pairs-from", tmp_path / "swapped.jsonl", "--output", tmp_path / "no")
-    assert refused.code == 2 and "do not belong together" in refused.err
+    assert refused.code == 2
+    assert "do not belong together" in refused.err
     assert not (tmp_path / "no" / "config.json").exists()
 
 
@@ -186,7 +189,8 @@ def test_too_few_texts_are_refused(minilm, tmp_path, run_cli, monkeypatch):
     monkeypatch.setattr(Inverter, "load_encoder", lambda self, **options: minilm)
     (tmp_path / "few.txt").write_text("one text\nanother text\n")
     ended = run_cli("adapt", "all-MiniLM-L6-v2", "--texts", tmp_path / "few.txt", "--output", tmp_path / "out")
-    assert ended.code == 2 and "at least 50 are needed" in ended.err
+    assert ended.code == 2
+    assert "at least 50 are needed" in ended.err
     both = ("--texts", tmp_path / "few.txt", "--pairs-from", "x.npy")
     assert "exclude each other" in run_cli("adapt", "any", *both, "--output", tmp_path / "out").err
 
