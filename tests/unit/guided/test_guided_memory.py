@@ -67,3 +67,12 @@ def test_an_edit_that_was_only_guessed_is_not_known(memory):
     assert not memory.knows(FIRST, PARENT)
     memory.learn(FIRST, make_effect(0.3, -0.3))
     assert memory.knows(FIRST, PARENT)
+
+
+def test_an_edit_that_adds_a_token_as_likely_as_usual_loses_nothing():
+    memory = EditMemory(np.array([1.0, 0.0]), fluency_weight=0.1)
+    effect = Effect(np.zeros(2), -2.0, "insert", frozenset(PARENT.slots))
+    memory.learn(BOOK.edit(PARENT.slots, [Change(1, 1, (9,))]), effect)
+    ((score, longer),) = memory.combine(PARENT, cost=0.0, surprise=2.0)
+    assert longer.ids == (1, 9, 2, 3)
+    assert score == pytest.approx(longer.expected + 0.1 * (PARENT.fluency + 2.0 * len(PARENT.ids)))

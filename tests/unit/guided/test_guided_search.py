@@ -144,3 +144,9 @@ class TestSearch:
         assert not search.finished
         assert search.choose() == []
         assert search.finished
+
+    def test_a_longer_text_of_tokens_as_likely_as_usual_loses_nothing(self):
+        search, parent = self.start(fluency=0.1)  # its three tokens have a fluency of -1
+        longer = make_hypothesis((1, 2, 3, 4, 5, 6), 0.5, -2.0)
+        assert search.score(longer) == pytest.approx(search.score(parent))
+        assert search.score(make_hypothesis((1, 2, 3, 4, 5, 6), 0.5, -2.5)) < search.score(parent)

@@ -56,12 +56,13 @@ class EditMemory:
         effect = self._effects.get(edit)
         return effect is not None and len(effect.slots.symmetric_difference(hypothesis.slots)) <= _NEARLY
 
-    def combine(self, parent: Hypothesis, cost: float) -> list[tuple[float, Attempt]]:
+    def combine(self, parent: Hypothesis, cost: float, surprise: float = 0.0) -> list[tuple[float, Attempt]]:
         """Combine the known edits that fit a hypothesis.
 
         Args:
             parent: the hypothesis that is edited.
             cost: how much each edit lowers the score of a combination, because effects do not add up perfectly.
+            surprise: of a usual token, in nats: the fluency is counted relative to it.
 
         Returns:
             The texts with their expected scores, the best first.
@@ -70,17 +71,19 @@ class EditMemory:
         if not effects:
             return []
         differences = np.stack([effect.difference for effect in effects])
-        bonus = self._fluency_weight * np.array([effect.fluency for effect in effects]) - cost
+        longer = np.array([sum(len(added) - (end - start) for start, end, added in changes) for changes in located])
+        fluency = np.array([effect.fluency for effect in effects])
+        bonus = self._fluency_weight * (fluency + surprise * longer) - cost
         chosen = self._most_promising(parent, located, differences, bonus)
         cells = _cells([located[index] for index in chosen], len(parent.ids))
-        start = self._fluency_weight * parent.fluency
+        start = self._fluency_weight * (parent.fluency + surprise * len(parent.ids))
         attempts = []
         for combination in compose(parent.vector, self._target, differences[chosen], cells, bonus[chosen]):
             edits = [chosen[index] for index in combination.edits]
             changes = [change for index in edits for change in located[index]]
-            fluency = parent.fluency + sum(effects[index].fluency for index in edits)
+            total = parent.fluency + sum(effects[index].fluency for index in edits)
             used = tuple(effects[index].move for index in edits)
-            attempt = Attempt(apply(parent.ids, changes), fluency, parent, COMPOSE, combination.cosine, used)
+            attempt = Attempt(apply(parent.ids, changes), total, parent, COMPOSE, combination.cosine, used)
             attempts.append((start + combination.score, attempt))
         return attempts
 

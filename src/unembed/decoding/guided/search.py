@@ -87,6 +87,8 @@ class Search:
         # Since the search went on from another start.
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
+        # Of a usual token, in nats. Without it, the likelihood of a long text would cost more than its words can gain.
+        self._surprise = 0.0
 
     @property
     def finished(self) -> bool:
@@ -101,7 +103,11 @@ class Search:
     def score(self, hypothesis: Hypothesis) -> float:
         """Return what hypotheses are ranked by: nearness and fluency. Nothing beats one that reaches the target."""
         reached = hypothesis.cosine >= self.config.target_cosine
-        return hypothesis.cosine + (1.0 if reached else self.config.fluency * hypothesis.fluency)
+        return hypothesis.cosine + (1.0 if reached else self._worth(hypothesis.ids, hypothesis.fluency))
+
+    def _worth(self, ids: Ids, fluency: float) -> float:
+        """Return what the fluency of a text adds to its score: nothing, if its tokens are as likely as usual."""
+        return self.config.fluency * (fluency + self._surprise * len(ids))
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -174,7 +180,9 @@ class Search:
         """Return the combinations of known and drafted edits that are expected to beat the leader."""
         if self._leader is None:
             return []
-        combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
+        combinations = [
+            pair for parent in self._parents for pair in self._memory.combine(parent, self._cost, self._surprise)
+        ]
         combinations.sort(key=lambda pair: -pair[0])
         sums: dict[Ids, tuple[float, Attempt]] = {}
         for score, attempt in combinations:
@@ -207,7 +215,7 @@ class Search:
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
-        scores: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
+        scores: list[float] = (cosines + np.array([self._worth(ids, fluency) for ids, fluency in texts])).tolist()
         return scores
 
     def _rank(self, parent: Hypothesis) -> dict[Ids, float]:
@@ -310,9 +318,12 @@ class Search:
 
     def select(self) -> None:
         """Choose which hypotheses to change next, of those that were taken in."""
-        ranked = sorted((hypothesis for hypothesis in self._pool if hypothesis.judged), key=self.score, reverse=True)
-        if not ranked:
+        judged = [hypothesis for hypothesis in self._pool if hypothesis.judged]
+        if not judged:
             return
+        if self._leader is None:
+            self._surprise = -float(np.mean([each.fluency / len(each.ids) for each in judged]))
+        ranked = sorted(judged, key=self.score, reverse=True)
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
         leading = self.score(ranked[0])
