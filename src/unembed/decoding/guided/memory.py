@@ -8,6 +8,7 @@ import numpy as np
 
 from unembed.decoding.guided.composition import compose
 from unembed.decoding.guided.edits import Change, Edit, apply, locate
+from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis
 
 COMPOSE = "compose"
@@ -36,9 +37,9 @@ class Effect:
 class EditMemory:
     """Remembers the effects of edits, and predicts what they would do together to a hypothesis."""
 
-    def __init__(self, target: np.ndarray, fluency_weight: float) -> None:
+    def __init__(self, target: np.ndarray, fluency: FluencyScore) -> None:
         self._target = target
-        self._fluency_weight = fluency_weight
+        self._fluency = fluency
         self._effects: dict[Edit, Effect] = {}
         self._guesses: dict[Edit, Effect] = {}
 
@@ -56,13 +57,12 @@ class EditMemory:
         effect = self._effects.get(edit)
         return effect is not None and len(effect.slots.symmetric_difference(hypothesis.slots)) <= _NEARLY
 
-    def combine(self, parent: Hypothesis, cost: float, surprise: float = 0.0) -> list[tuple[float, Attempt]]:
+    def combine(self, parent: Hypothesis, cost: float) -> list[tuple[float, Attempt]]:
         """Combine the known edits that fit a hypothesis.
 
         Args:
             parent: the hypothesis that is edited.
             cost: how much each edit lowers the score of a combination, because effects do not add up perfectly.
-            surprise: of a usual token, in nats: the fluency is counted relative to it.
 
         Returns:
             The texts with their expected scores, the best first.
@@ -71,12 +71,12 @@ class EditMemory:
         if not effects:
             return []
         differences = np.stack([effect.difference for effect in effects])
-        longer = np.array([sum(len(added) - (end - start) for start, end, added in changes) for changes in located])
-        fluency = np.array([effect.fluency for effect in effects])
-        bonus = self._fluency_weight * (fluency + surprise * longer) - cost
+        added = np.array([sum(len(new) - (end - start) for start, end, new in changes) for changes in located])
+        fluency = parent.fluency + np.array([effect.fluency for effect in effects])
+        start = float(self._fluency(parent.fluency, len(parent.ids)))
+        bonus = self._fluency(fluency, len(parent.ids) + added) - start - cost
         chosen = self._most_promising(parent, located, differences, bonus)
         cells = _cells([located[index] for index in chosen], len(parent.ids))
-        start = self._fluency_weight * (parent.fluency + surprise * len(parent.ids))
         attempts = []
         for combination in compose(parent.vector, self._target, differences[chosen], cells, bonus[chosen]):
             edits = [chosen[index] for index in combination.edits]

@@ -9,6 +9,7 @@ import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
+from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.forecast import Draft, Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
@@ -54,6 +55,7 @@ class Search:
         priors: Mapping[str, tuple[float, float]],
         target: np.ndarray,
         draft: Draft | None = None,
+        expected_length: float = 0.0,
     ) -> None:
         """Start without any hypothesis.
 
@@ -63,6 +65,7 @@ class Search:
             priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
             target: (d,) the vector that is inverted, normalised.
             draft: estimates vectors of texts without the encoder.
+            expected_length: the number of tokens that the text should have, as far as the vector says.
         """
         self.config = config
         self.random = random
@@ -75,7 +78,8 @@ class Search:
         self._pool: list[Hypothesis] = []
         self._seen: set[Ids] = set()
         self._slots = SlotBook()
-        self._memory = EditMemory(target, config.fluency)
+        self._fluency = FluencyScore(config.fluency, expected_length)
+        self._memory = EditMemory(target, self._fluency)
         self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
@@ -87,8 +91,6 @@ class Search:
         # Since the search went on from another start.
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
-        # Of a usual token, in nats. Without it, the likelihood of a long text would cost more than its words can gain.
-        self._surprise = 0.0
 
     @property
     def finished(self) -> bool:
@@ -103,11 +105,7 @@ class Search:
     def score(self, hypothesis: Hypothesis) -> float:
         """Return what hypotheses are ranked by: nearness and fluency. Nothing beats one that reaches the target."""
         reached = hypothesis.cosine >= self.config.target_cosine
-        return hypothesis.cosine + (1.0 if reached else self._worth(hypothesis.ids, hypothesis.fluency))
-
-    def _worth(self, ids: Ids, fluency: float) -> float:
-        """Return what the fluency of a text adds to its score: nothing, if its tokens are as likely as usual."""
-        return self.config.fluency * (fluency + self._surprise * len(ids))
+        return hypothesis.cosine + (1.0 if reached else float(self._fluency(hypothesis.fluency, len(hypothesis.ids))))
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -180,9 +178,7 @@ class Search:
         """Return the combinations of known and drafted edits that are expected to beat the leader."""
         if self._leader is None:
             return []
-        combinations = [
-            pair for parent in self._parents for pair in self._memory.combine(parent, self._cost, self._surprise)
-        ]
+        combinations = [pair for parent in self._parents for pair in self._memory.combine(parent, self._cost)]
         combinations.sort(key=lambda pair: -pair[0])
         sums: dict[Ids, tuple[float, Attempt]] = {}
         for score, attempt in combinations:
@@ -215,7 +211,8 @@ class Search:
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
-        scores: list[float] = (cosines + np.array([self._worth(ids, fluency) for ids, fluency in texts])).tolist()
+        fluency, lengths = np.array([(fluency, len(ids)) for ids, fluency in texts]).T
+        scores: list[float] = (cosines + self._fluency(fluency, lengths)).tolist()
         return scores
 
     def _rank(self, parent: Hypothesis) -> dict[Ids, float]:
@@ -322,7 +319,7 @@ class Search:
         if not judged:
             return
         if self._leader is None:
-            self._surprise = -float(np.mean([each.fluency / len(each.ids) for each in judged]))
+            self._fluency.surprise = -float(np.mean([each.fluency / len(each.ids) for each in judged]))
         ranked = sorted(judged, key=self.score, reverse=True)
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
