@@ -1,6 +1,7 @@
 """``unembed identify``: a file or a database in, a table and a verdict out."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_vectors_in_a_file_are_recognised_by_their_fingerprint(run_cli, vectors,
     rng = np.random.default_rng(0)
     drawn = np.linspace(-1, 1, 16) + 0.4 * rng.normal(size=(420, 16))
     entry = KnownVectors("toy", "", Fingerprint.of([drawn[:400]]))
-    monkeypatch.setattr("unembed.identification.identify.known_vectors", lambda: (entry,))
+    monkeypatch.setattr(sys.modules["unembed.identification.identify"], "known_vectors", lambda: (entry,))
     np.save(tmp_path / "own.npy", 50 * drawn[400:] / np.linalg.norm(drawn[400:], axis=1, keepdims=True))
     np.save(tmp_path / "other.npy", -drawn[400:])
     ended = run_cli("identify", tmp_path / "own.npy")

@@ -7,6 +7,10 @@ import numpy as np
 
 from unembed.identification.known import KnownVectors
 
+# Vectors of the encoder deviate less than this share of the way from the usual deviation to that of random directions.
+# Domains differ: benchmarks/identification.py measures both sides.
+_TOWARDS_RANDOM = 0.7
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -33,7 +37,17 @@ class Fit:
 
 def best_fit(variants: Sequence[KnownVectors], vectors: np.ndarray) -> Fit | None:
     """Return how well vectors (n, d) fit that one of an encoder's fingerprints that they fit best."""
-    fits = [
-        Fit(known, known.fingerprint.distance(vectors), tuple(known.fingerprint.doubts(vectors))) for known in variants
-    ]
+    fits = [_fit(known, vectors) for known in variants]
     return min(fits, key=lambda fit: (bool(fit.doubts), fit.distance), default=None)
+
+
+def _fit(known: KnownVectors, vectors: np.ndarray) -> Fit:
+    fingerprint = known.fingerprint
+    distance, random = fingerprint.distance(vectors), fingerprint.random_distance()
+    doubts = fingerprint.doubts(vectors)
+    if not doubts and distance > 1.0 + _TOWARDS_RANDOM * (random - 1.0):
+        doubts.append(
+            f"their numbers deviate from its means {distance**0.5:.2f} times as much as usual, and those of random "
+            f"vectors {random**0.5:.2f} times"
+        )
+    return Fit(known, distance, tuple(doubts))
