@@ -84,8 +84,10 @@ class Fingerprint(BaseModel):
         return doubts
 
     def _spread(self) -> np.ndarray:
-        spread = np.asarray(self.spread)
-        return np.maximum(spread, max(_LEAST_SPREAD * float(np.median(spread)), _ROUNDING))
+        """Return the spreads to divide by: none is next to zero."""
+        least = max(_LEAST_SPREAD * float(np.median(self.spread)), _ROUNDING)
+        divisors: np.ndarray = np.maximum(np.asarray(self.spread), least)
+        return divisors
 
 
 def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
