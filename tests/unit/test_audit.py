@@ -1,6 +1,7 @@
 """The parts of an audit: the sample, the encoder, what is kept on the way."""
 
 import json
+import sys
 import tracemalloc
 from collections import Counter
 from dataclasses import replace
@@ -18,6 +19,7 @@ from unembed.config import ModelConfig, NoiseConfig
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.encoders import EncoderDescription
 from unembed.errors import EncoderError, UnembedError, VectorError
+from unembed.identification import KnownVectors
 from unembed.measures import token_f1
 from unembed.store.fingerprint import Fingerprint
 
@@ -148,6 +150,15 @@ class TestEncoder:
         assert "means and spreads" in identify(own, StorageInfo("x"), sample(np.abs(VECTORS))).because
         with pytest.raises(EncoderError, match="numbers deviate from its means"):
             identify(own, StorageInfo("x"), sample())
+
+    def test_the_error_names_the_encoder_that_probably_made_them_and_what_to_type(self, monkeypatch):
+        foreign = -np.abs(VECTORS)
+        entry = KnownVectors("bge-small-en-v1.5", "", Fingerprint.of([foreign]))
+        monkeypatch.setattr(sys.modules["unembed.identification.identify"], "known_vectors", lambda: (entry,))
+        own = INFO.model_copy(update={"fingerprint": Fingerprint.of([np.abs(VECTORS)])})
+        with pytest.raises(EncoderError, match="They are probably those of bge-small-en-v1.5") as caught:
+            identify(own, StorageInfo("x"), sample(foreign))
+        assert "unembed adapt bge-small-en-v1.5" in caught.value.remedy
 
     def test_stored_texts_tell_for_sure(self, fake_encoder):
         texts = ["the cat sleeps", "a dog runs", "two birds"]

@@ -9,11 +9,12 @@ from unembed.checkpoint import CheckpointInfo
 from unembed.connectors import StorageInfo
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError
+from unembed.identification import identify as identify_encoder
+from unembed.identification.agreement import FOREIGN, SAME
+from unembed.identification.known import short_name
 from unembed.measures import cosine
 from unembed.store.fingerprint import describe_scale, doubtful_lengths
 
-# Below this cosine, the stored vectors were not made from the stored texts by this encoder; rounding stays far above.
-_SAME, _FOREIGN = 0.97, 0.5
 _CHECKED = 64
 
 
@@ -42,18 +43,19 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
     """
     description = info.encoder
     name, width = description.name, sample.vectors.shape[1]
-    remedy = "Give an inverter for the encoder that made them as `model`; unembed train makes one."
     if width != description.dim:
         named = f" The database names '{kept.encoder}'." if kept.encoder else ""
+        likely, remedy = _likely_encoder(kept, sample, name)
         raise EncoderError(
             f"The vectors have {width} numbers; those of {name}, which this inverter reads, have {description.dim}."
-            f"{named}",
+            f"{named}{likely}",
             remedy,
         )
     if asked is not None:
         return Identified(name, "It was named when the audit was started.", certain=True)
     if kept.encoder is not None:
-        if _short(kept.encoder) != _short(name):
+        if short_name(kept.encoder) != short_name(name):
+            _, remedy = _likely_encoder(kept, sample, name)
             raise EncoderError(
                 f"The database says that '{kept.encoder}' made its vectors ({kept.encoder_said_by}). This inverter "
                 f"reads those of {name}.",
@@ -61,9 +63,10 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
             )
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
     if doubts := _doubts(info, sample):
+        likely, remedy = _likely_encoder(kept, sample, name)
         raise EncoderError(
             f"The database does not name its encoder. The vectors do not look like those of {name}, which this "
-            f"inverter reads: {'; '.join(doubts)}.",
+            f"inverter reads: {'; '.join(doubts)}.{likely}",
             f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
     scale = _scale(info, sample)
@@ -74,6 +77,14 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
         f"so this encoder is assumed.{f' {scale}' if scale else ''}",
         certain=False,
     )
+
+
+def _likely_encoder(kept: StorageInfo, sample: Sample, but: str) -> tuple[str, str]:
+    """Say which known encoder probably made the vectors, as a sentence, and what to do; nothing is embedded for it."""
+    found = identify_encoder(sample.vectors, storage=kept)
+    if found.name is None or short_name(found.name) == short_name(but):
+        return "", "Give an inverter for the encoder that made them as `model`; unembed train makes one."
+    return f" They are probably those of {found.name}.", f"{found.advice} Give that inverter as `model`."
 
 
 def _doubts(info: CheckpointInfo, sample: Sample) -> list[str]:
@@ -97,22 +108,19 @@ def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Ide
     again = encoder.encode(texts)
     cosines = cosine(again, vectors)
     median = float(np.median(cosines))
-    if median < _FOREIGN:
+    if median < FOREIGN:
+        likely, remedy = _likely_encoder(StorageInfo("vectors"), sample, identified.name)
         raise EncoderError(
             f"These are not vectors of {identified.name}: of {len(texts)} stored texts embedded again, half have a "
-            f"cosine below {median:.2f} with the stored vector.",
-            "Give as `model` an inverter for the encoder that made them.",
+            f"cosine below {median:.2f} with the stored vector.{likely}",
+            remedy,
         )
-    same = int((cosines >= _SAME).sum())
-    verb = "gives" if median >= _SAME else "gives only"
+    same = int((cosines >= SAME).sum())
+    verb = "gives" if median >= SAME else "gives only"
     checked = f"Checked: {identified.name} {verb} the stored vector again for {same} of {len(texts)} stored texts."
-    if median < _SAME:
+    if median < SAME:
         checked += (
             f" The others differ (median cosine {median:.2f}): texts may have been changed or cut before they were "
             "embedded, or vectors changed after."
         )
     return Identified(identified.name, f"{identified.because} {checked}", certain=True)
-
-
-def _short(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].lower()

@@ -17,6 +17,7 @@ from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
 from unembed.cli.flags import Command
+from unembed.cli.identify import identify
 from unembed.cli.invert import invert
 from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
@@ -51,7 +52,7 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, adapt, invert, evaluate, words, audit, serve, export, encoders):
+for command in (prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export, encoders):
     app.command(cls=Command)(command)
 
 

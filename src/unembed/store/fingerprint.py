@@ -64,10 +64,13 @@ class Fingerprint(BaseModel):
 
     def distance(self, vectors: np.ndarray) -> float:
         """Return how far vectors (n, d) lie from the mean: their mean squared deviation, in spreads."""
-        spread = np.asarray(self.spread)
-        spread = np.maximum(spread, max(_LEAST_SPREAD * float(np.median(spread)), _ROUNDING))
         directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return float((((directions - np.asarray(self.mean)) / spread) ** 2).mean())
+        return float((((directions - np.asarray(self.mean)) / self._spread()) ** 2).mean())
+
+    def random_distance(self) -> float:
+        """Return the distance of vectors whose directions are random; the nearer to 1, the less it tells."""
+        squares = 1.0 / len(self.mean) + np.square(self.mean)
+        return float((squares / self._spread() ** 2).mean())
 
     def doubts(self, vectors: np.ndarray) -> list[str]:
         """Return the reasons why vectors (n, d), none of them zero, cannot be this encoder's; empty if they can be."""
@@ -79,6 +82,12 @@ class Fingerprint(BaseModel):
                 f"{farthest**0.5:.1f})"
             )
         return doubts
+
+    def _spread(self) -> np.ndarray:
+        """Return the spreads to divide by: none is next to zero."""
+        least = max(_LEAST_SPREAD * float(np.median(self.spread)), _ROUNDING)
+        divisors: np.ndarray = np.maximum(np.asarray(self.spread), least)
+        return divisors
 
 
 def doubtful_lengths(vectors: np.ndarray, norm: float, spread: float = 0.0) -> list[str]:
