@@ -8,6 +8,9 @@ import pytest
 
 from unembed.canvas import CanvasVocabulary, fit_to_canvas
 from unembed.encoders import CATALOGUE, load_encoder
+from unembed.encoders.archives import extract_sources
+from unembed.encoders.packaged import packaged_file
+from unembed.encoders.packages import downloads_folder
 from unembed.errors import ConfigError
 from unembed.store import Fingerprint
 
@@ -46,8 +49,10 @@ def load(tmp_path_factory):
         if not CATALOGUE[name].installed:
             pytest.skip(f"{name} is not installed: {CATALOGUE[name].install}")
         if name not in loaded:
+            cache = tmp_path_factory.mktemp("cache")
+            (cache / "downloads").symlink_to(downloads_folder(), target_is_directory=True)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("UNEMBED_CACHE", str(tmp_path_factory.mktemp("cache")))
+                patch.setenv("UNEMBED_CACHE", str(cache))
                 loaded[name] = load_encoder(name, device="cpu")
         return loaded[name]
 
@@ -99,6 +104,79 @@ def test_granite_gives_the_vectors_of_its_own_package_s_program(load):
     (vector,) = load("granite-embedding-30m-english").encode(["Where is my note?"])
     expected = [-0.03575599, 0.05559719, -0.03052984, -0.02312008, -0.03540370]
     np.testing.assert_allclose(vector[:5], expected, atol=1e-6)
+
+
+def onnx_file(name, folder):
+    """The file of an encoder's package that its own program runs."""
+    if name == "multilingual-e5-small":
+        extract_sources(downloads_folder() / CATALOGUE[name].archive, {"models/model_quantized.onnx"}, folder)
+        return folder / "model_quantized.onnx"
+    return packaged_file(name, {"bge-small-en-v1.5": "model_optimized.onnx"}.get(name, "model/int8/onnx/model.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "least"),
+    [
+        ("bge-small-en-v1.5", 0.99999, 0.9999),
+        # Their programs also round what each layer computes to 8 bits, which the vectors here are spared.
+        ("snowflake-arctic-embed-s", 0.995, 0.985),
+        ("multilingual-e5-small", 0.995, 0.985),
+    ],
+)
+def test_vectors_agree_with_the_package_s_own_graph(load, tmp_path, name, mean, least):
+    runtime = pytest.importorskip("onnxruntime")
+    encoder = load(name)
+    texts, expected = MANUAL[:40], []
+    graph = runtime.InferenceSession(onnx_file(name, tmp_path))
+    for text in texts:
+        ids = np.array([encoder.tokenizer.encode((encoder.description.prompt or "") + text).ids])
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        states = graph.run(None, inputs)[0][0].astype(np.float32)
+        vector = states[0] if encoder.description.pooling == "cls" else states.mean(0)
+        expected.append(vector / np.linalg.norm(vector))
+    cosines = (encoder.encode(texts) * np.array(expected)).sum(1)
+    assert cosines.mean() > mean
+    assert cosines.min() > least
+
+
+def test_nomic_gives_the_vectors_of_llama_cpp(load):
+    """The numbers are what xllamacpp 2026.10.11549 gives for the same GGUF file, with mean pooling."""
+    encoder = load("nomic-embed-text-v1.5")
+    assert encoder.description.prompt == "search_document: "
+    (vector,) = encoder.encode(["Where is my note?"])
+    expected = [0.02265509, -0.02844381, -0.10511244, -0.01081486, 0.05320551]
+    np.testing.assert_allclose(vector[:5], expected, atol=2e-4)
+
+
+def test_nomic_reads_texts_as_bert_does(load):
+    texts = [*NEWS[::7], *CHAT, "Änderung, naïve façade, 東京 🙂", "don't [MASK] it"]
+    own, bert = (load(name).tokenizer for name in ("nomic-embed-text-v1.5", "all-MiniLM-L6-v2"))
+    assert own.get_vocab() == bert.get_vocab()
+    assert [row.ids for row in own.encode_batch(texts)] == [row.ids for row in bert.encode_batch(texts)]
+
+
+def test_potion_gives_the_vectors_of_model2vec(load):
+    """The numbers are what model2vec 0.10.0 gives for the same folder; it leaves out what the vocabulary lacks."""
+    vectors = load("potion-base-8M").encode(["Where is my note?", "Where is my 🙂 note?"])
+    expected = [0.01115409, 0.20999458, -0.13293695, 0.19316901, -0.10371172]
+    np.testing.assert_allclose(vectors[:, :5], [expected, expected], atol=1e-6)
+
+
+def test_e5_knows_several_languages(load):
+    encoder = load("multilingual-e5-small")
+    assert encoder.description.prompt == "passage: "
+    english, german, other = encoder.encode(["The weather is nice.", "Das Wetter ist schön.", "Mein Auto ist kaputt."])
+    assert english @ german > english @ other + 0.05
+
+
+@pytest.mark.parametrize("name", [name for name in PACKAGED if name != "use-multilingual-v3"])
+def test_the_gradient_names_the_word_that_was_exchanged(load, name):
+    encoder = load(name)
+    text, other = "The cat sat on the mat.", "The cat sat on the car."
+    ids, wrong = (encoder.tokenizer.encode(each, add_special_tokens=False).ids for each in (text, other))
+    (place,) = (index for index, (one, two) in enumerate(zip(ids, wrong, strict=True)) if one != two)
+    ((best, _),) = encoder.substitutions([other], encoder.encode([text]), 20)
+    assert ids[place] in best[place]
 
 
 def test_use_reads_texts_as_its_own_package_does(load):

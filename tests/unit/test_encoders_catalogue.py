@@ -16,6 +16,8 @@ def test_the_list_tells_all_of_every_encoder(run_cli):
     assert {"all-MiniLM-L6-v2", "granite-embedding-30m-english", "use-multilingual-v3", "all-mpnet-base-v2"} < set(
         listed
     )
+    assert {"bge-small-en-v1.5", "nomic-embed-text-v1.5", "multilingual-e5-small"} < set(listed)
+    assert {"snowflake-arctic-embed-s", "potion-base-8M"} < set(listed)
     assert {"Qwen/Qwen3-Embedding-0.6B", "jinaai/jina-embeddings-v3", "google/embeddinggemma-300m"} < set(listed)
     for row in listed.values():
         assert set(row) == {"dim", "pooling", "tokenizer", "licence", "installed", "install"}
@@ -56,6 +58,11 @@ def test_a_hub_model_is_installed_when_its_copy_is_here(monkeypatch, tmp_path):
     [
         ("sentence-transformers/all-mpnet-base-v2", "all-mpnet-base-v2"),
         ("ibm-granite/granite-embedding-30m-english", "granite-embedding-30m-english"),
+        ("BAAI/bge-small-en-v1.5", "bge-small-en-v1.5"),
+        ("nomic-ai/nomic-embed-text-v1.5", "nomic-embed-text-v1.5"),
+        ("intfloat/multilingual-e5-small", "multilingual-e5-small"),
+        ("Snowflake/snowflake-arctic-embed-s", "snowflake-arctic-embed-s"),
+        ("minishlab/potion-base-8M", "potion-base-8M"),
         ("jinaai/jina-embeddings-v3-hf", "jinaai/jina-embeddings-v3"),
         ("some/other", "some/other"),
     ],

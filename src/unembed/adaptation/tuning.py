@@ -19,6 +19,8 @@ _EPOCHS, _FEWEST_STEPS, _MOST_STEPS = 6, 60, 600
 _LEARNING_RATE, _WARMUP_STEPS = 3e-4, 20
 # As in training: a text of n tokens counts sqrt(n).
 _LENGTH_POWER = 0.5
+# The readout is tuned to the map's errors, the denoiser is not: so the readout gets more say when tokens are chosen.
+_PRIOR_STRENGTH = 2.0
 _HELD_OUT_SHARE, _MOST_HELD_OUT = 0.2, 500
 
 
@@ -80,7 +82,8 @@ def tune(
     tuned = deepcopy(model)
     _train(tuned, vectors, texts, order, steps, seed, step_done)
     names = {name for name, _ in _tuned_parameters(tuned)}
-    return Tuning({name: part for name, part in tuned.state_dict().items() if name in names}, before, after)
+    weights = {name: part for name, part in tuned.state_dict().items() if name in names}
+    return Tuning(weights | {"prior_scale": _PRIOR_STRENGTH * model.prior_scale.detach()}, before, after)
 
 
 def _train(

@@ -5,6 +5,7 @@ import pytest
 
 from searches import make_hypothesis
 from unembed.decoding.guided.edits import Change, SlotBook
+from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.memory import EditMemory, Effect
 
 BOOK = SlotBook()
@@ -14,7 +15,7 @@ FIRST, LAST = (BOOK.edit(PARENT.slots, [change]) for change in (Change(0, 1, (9,
 
 @pytest.fixture
 def memory():
-    return EditMemory(np.array([1.0, 0.0]), fluency_weight=0.0)
+    return EditMemory(np.array([1.0, 0.0]), FluencyScore(0.0))
 
 
 def make_effect(*difference, move="span"):
@@ -67,3 +68,15 @@ def test_an_edit_that_was_only_guessed_is_not_known(memory):
     assert not memory.knows(FIRST, PARENT)
     memory.learn(FIRST, make_effect(0.3, -0.3))
     assert memory.knows(FIRST, PARENT)
+
+
+def test_an_edit_that_adds_a_usual_token_loses_nothing_until_the_text_is_as_long_as_expected():
+    effect = Effect(np.zeros(2), -2.0, "insert", frozenset(PARENT.slots))
+    for expected_length, loss in ((4, 0.0), (3, 0.2)):
+        fluency = FluencyScore(0.1, expected_length)
+        fluency.surprise = 2.0
+        memory = EditMemory(np.array([1.0, 0.0]), fluency)
+        memory.learn(BOOK.edit(PARENT.slots, [Change(1, 1, (9,))]), effect)
+        ((score, longer),) = memory.combine(PARENT, cost=0.0)
+        assert longer.ids == (1, 9, 2, 3)
+        assert score == pytest.approx(longer.expected + fluency(PARENT.fluency, 3) - loss)

@@ -144,3 +144,11 @@ class TestSearch:
         assert not search.finished
         assert search.choose() == []
         assert search.finished
+
+    def test_a_longer_text_of_usual_tokens_loses_nothing_up_to_the_expected_length(self):
+        search, parent = self.start(fluency=0.1, expected_length=6.0)  # its three tokens have a fluency of -1
+        longer = make_hypothesis((1, 2, 3, 4, 5, 6), 0.5, -2.0)
+        assert search.score(longer) == pytest.approx(search.score(parent))
+        assert search.score(make_hypothesis((1, 2, 3, 4, 5, 6), 0.5, -2.5)) < search.score(parent)
+        too_long = make_hypothesis((1, 2, 3, 4, 5, 6, 7, 8, 9), 0.5, -3.0)
+        assert search.score(too_long) == pytest.approx(search.score(parent) - 0.1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from unembed.decoding.guided.composition import compose
 from unembed.decoding.guided.edits import Change, Edit, apply, locate
+from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis
 
 COMPOSE = "compose"
@@ -36,9 +37,9 @@ class Effect:
 class EditMemory:
     """Remembers the effects of edits, and predicts what they would do together to a hypothesis."""
 
-    def __init__(self, target: np.ndarray, fluency_weight: float) -> None:
+    def __init__(self, target: np.ndarray, fluency: FluencyScore) -> None:
         self._target = target
-        self._fluency_weight = fluency_weight
+        self._fluency = fluency
         self._effects: dict[Edit, Effect] = {}
         self._guesses: dict[Edit, Effect] = {}
 
@@ -70,17 +71,19 @@ class EditMemory:
         if not effects:
             return []
         differences = np.stack([effect.difference for effect in effects])
-        bonus = self._fluency_weight * np.array([effect.fluency for effect in effects]) - cost
+        added = np.array([sum(len(new) - (end - start) for start, end, new in changes) for changes in located])
+        fluency = parent.fluency + np.array([effect.fluency for effect in effects])
+        start = float(self._fluency(parent.fluency, len(parent.ids)))
+        bonus = self._fluency(fluency, len(parent.ids) + added) - start - cost
         chosen = self._most_promising(parent, located, differences, bonus)
         cells = _cells([located[index] for index in chosen], len(parent.ids))
-        start = self._fluency_weight * parent.fluency
         attempts = []
         for combination in compose(parent.vector, self._target, differences[chosen], cells, bonus[chosen]):
             edits = [chosen[index] for index in combination.edits]
             changes = [change for index in edits for change in located[index]]
-            fluency = parent.fluency + sum(effects[index].fluency for index in edits)
+            total = parent.fluency + sum(effects[index].fluency for index in edits)
             used = tuple(effects[index].move for index in edits)
-            attempt = Attempt(apply(parent.ids, changes), fluency, parent, COMPOSE, combination.cosine, used)
+            attempt = Attempt(apply(parent.ids, changes), total, parent, COMPOSE, combination.cosine, used)
             attempts.append((start + combination.score, attempt))
         return attempts
 

@@ -83,9 +83,10 @@ class SearchRounds:
         self.oracle, self.lengths, self.batch_size = oracle, lengths, batch_size
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
+        expected = _expected_lengths(engine, embeddings)
         self._searches = {
-            row: Search(options.search, stream, PRIORS, target, oracle.draft)
-            for row, (stream, target) in enumerate(zip(streams, self._targets, strict=True))
+            row: Search(options.search, stream, PRIORS, target, oracle.draft, length)
+            for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
         self._stopped: set[int] = set()
         self._rounds = self._run()
@@ -215,6 +216,17 @@ class SearchRounds:
             for (row, hypothesis), vector in zip(best, vectors, strict=True):
                 hypothesis.vector, hypothesis.cosine = vector, float(vector @ self._targets[row])
                 searches[row].texts_embedded += 1
+
+
+@torch.no_grad()
+def _expected_lengths(engine: Engine, embeddings: Tensor) -> list[float]:
+    """Return the mean number of tokens that the length head expects; 0 where an inverter has no such head."""
+    if engine.config.canvas == "fixed":
+        return [0.0] * len(embeddings)
+    probabilities = engine.length_logits(embeddings).float().softmax(-1)
+    lengths = torch.arange(1, probabilities.shape[1] + 1, device=probabilities.device)
+    expected: list[float] = (probabilities * lengths).sum(1).tolist()
+    return expected
 
 
 def _show(search: Search, row: int, before: Ids, *, final: bool) -> Step:

@@ -9,6 +9,7 @@ import numpy as np
 
 from unembed.config import GuidedConfig
 from unembed.decoding.guided.edits import SlotBook, compare
+from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.forecast import Draft, Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
@@ -54,6 +55,7 @@ class Search:
         priors: Mapping[str, tuple[float, float]],
         target: np.ndarray,
         draft: Draft | None = None,
+        expected_length: float = 0.0,
     ) -> None:
         """Start without any hypothesis.
 
@@ -63,6 +65,7 @@ class Search:
             priors: by the name of each move, the successes and attempts that are assumed before it was ever tried.
             target: (d,) the vector that is inverted, normalised.
             draft: estimates vectors of texts without the encoder.
+            expected_length: the number of tokens that the text should have, as far as the vector says.
         """
         self.config = config
         self.random = random
@@ -75,7 +78,8 @@ class Search:
         self._pool: list[Hypothesis] = []
         self._seen: set[Ids] = set()
         self._slots = SlotBook()
-        self._memory = EditMemory(target, config.fluency)
+        self._fluency = FluencyScore(config.fluency, expected_length)
+        self._memory = EditMemory(target, self._fluency)
         self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
@@ -101,7 +105,7 @@ class Search:
     def score(self, hypothesis: Hypothesis) -> float:
         """Return what hypotheses are ranked by: nearness and fluency. Nothing beats one that reaches the target."""
         reached = hypothesis.cosine >= self.config.target_cosine
-        return hypothesis.cosine + (1.0 if reached else self.config.fluency * hypothesis.fluency)
+        return hypothesis.cosine + (1.0 if reached else float(self._fluency(hypothesis.fluency, len(hypothesis.ids))))
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -207,7 +211,8 @@ class Search:
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
         cosines = vectors @ self._target / np.linalg.norm(vectors, axis=1)
-        scores: list[float] = (cosines + self.config.fluency * np.array([fluency for _, fluency in texts])).tolist()
+        fluency, lengths = np.array([(fluency, len(ids)) for ids, fluency in texts]).T
+        scores: list[float] = (cosines + self._fluency(fluency, lengths)).tolist()
         return scores
 
     def _rank(self, parent: Hypothesis) -> dict[Ids, float]:
@@ -310,9 +315,12 @@ class Search:
 
     def select(self) -> None:
         """Choose which hypotheses to change next, of those that were taken in."""
-        ranked = sorted((hypothesis for hypothesis in self._pool if hypothesis.judged), key=self.score, reverse=True)
-        if not ranked:
+        judged = [hypothesis for hypothesis in self._pool if hypothesis.judged]
+        if not judged:
             return
+        if self._leader is None:
+            self._fluency.surprise = -float(np.mean([each.fluency / len(each.ids) for each in judged]))
+        ranked = sorted(judged, key=self.score, reverse=True)
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
         leading = self.score(ranked[0])

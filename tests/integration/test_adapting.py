@@ -1,0 +1,205 @@
+"""Adapting the default inverter to another encoder: here MiniLM behind a secret rotation into more dimensions."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from unembed import Inverter
+from unembed.alignment import LEAST_PAIRS
+from unembed.corpus import bundled_texts
+from unembed.encoders import Encoder, EncoderDescription
+from unembed.errors import CheckpointError, ConfigError, EncoderError, VectorError
+
+PAIRS = 250
+OURS = ["The cat is sleeping on the sofa.", "She bought a new car last week.", "how to make bread at home"]
+
+
+class RotatedEncoder:
+    """Another encoder: MiniLM's vectors, rotated into 400 dimensions and shifted."""
+
+    tokenizer = None
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        random = np.random.default_rng(0)
+        self._rotation = np.linalg.qr(random.normal(size=(400, 384)))[0].T
+        self._shift = 0.02 * random.normal(size=400)
+        self.fails_after: int | None = None
+        self.drifts = 0.0
+        self.seen: list[str] = []
+        self.description = EncoderDescription(
+            name="rotated", revision="1", dim=400, prompt=None, pooling="mean", normalised=False
+        )
+
+    def encode(self, sentences: Sequence[str], *, batch_size: int = 32, show_progress_bar: bool = False) -> np.ndarray:
+        if self.fails_after is not None and len(self.seen) + len(sentences) > self.fails_after:
+            raise EncoderError("The endpoint did not answer.", "Run the same command again.")
+        self.seen += sentences
+        self._shift = self._shift + self.drifts * np.random.default_rng(len(self.seen)).normal(size=400)
+        vectors: np.ndarray = self._encoder.encode(sentences) @ self._rotation + self._shift
+        return vectors.astype(np.float32)
+
+
+@pytest.fixture
+def rotated(minilm) -> RotatedEncoder:
+    return RotatedEncoder(minilm)
+
+
+@pytest.fixture(scope="module")
+def base() -> Inverter:
+    return Inverter.default(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def adapted_folder(base, minilm, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("adapted") / "rotated"
+    adapted = base.adapt(RotatedEncoder(minilm), bundled_texts()[:PAIRS], own_encoder=minilm)
+    adapted.save_pretrained(folder)
+    return folder
+
+
+def test_an_adapted_inverter_reads_the_other_encoders_vectors(adapted_folder, base, rotated, minilm):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    theirs, ours = adapted.words(rotated.encode(OURS), top=12), base.words(minilm.encode(OURS), top=12)
+    for named, wanted in zip(theirs, ours, strict=True):
+        assert len({word for word, _ in named} & {word for word, _ in wanted}) >= 6
+    texts = [inversion.text for inversion in adapted.invert(rotated.encode(OURS))]
+    assert "cat" in texts[0]
+    assert "car" in texts[1]
+    assert "bread" in texts[2]
+
+
+def test_it_says_what_it_is_and_what_to_expect(adapted_folder, base):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    assert (adapted.info.encoder.name, adapted.info.encoder.dim) == ("rotated", 400)
+    how = adapted.adaptation.info
+    assert (how.base, how.pairs) == ("default", PAIRS)
+    assert how.metrics["map_cosine"] > 0.7
+    assert how.metrics["mapped_readout_f1"] <= how.metrics["tuned_readout_f1"] <= how.metrics["base_readout_f1"]
+    assert sum(path.stat().st_size for path in adapted_folder.iterdir()) < 8e6
+    assert "An inverter for rotated, adapted" in (adapted_folder / "README.md").read_text()
+    # The base is as it was.
+    again = Inverter.default(device="cpu").model.state_dict()
+    assert all((again[name] == part).all() for name, part in base.model.state_dict().items())
+
+
+def test_it_knows_what_the_other_encoders_vectors_look_like(adapted_folder, rotated):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    assert adapted.warnings(rotated.encode(OURS)) == []
+    assert adapted.info.fingerprint.norm == pytest.approx(np.linalg.norm(rotated.encode(OURS), axis=1).mean(), rel=0.1)
+    with pytest.raises(VectorError, match="400 numbers"):
+        adapted.invert(np.ones((1, 384)))
+
+
+@pytest.mark.parametrize("strategy", ["guided", "surrogate"])
+def test_searches_work_with_the_other_encoders_vectors(adapted_folder, rotated, strategy):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    vector = rotated.encode(OURS[:1])
+    blind = adapted.invert(vector)[0]
+    encoder = rotated if strategy == "guided" else None
+    found = adapted.invert(vector, strategy=strategy, encoder=encoder, **{strategy: {"calls": 100}})[0]
+    before, after = (_cosine(rotated.encode([text])[0], vector[0]) for text in (blind.text, found.text))
+    assert after >= (before if strategy == "guided" else 0.5)
+    assert (found.encoder_calls > 0) == (strategy == "guided")
+    assert (found.surrogate_calls > 0) == (strategy == "surrogate")
+
+
+def test_saving_an_adapted_inverter_again_gives_the_same(adapted_folder, rotated, tmp_path):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    adapted.save_pretrained(tmp_path / "again")
+    again = Inverter.from_pretrained(tmp_path / "again", device="cpu")
+    vectors = rotated.encode(OURS)
+    assert [each.text for each in again.invert(vectors)] == [each.text for each in adapted.invert(vectors)]
+
+
+def test_an_adapted_inverter_cannot_be_adapted_or_run_elsewhere(adapted_folder, rotated, minilm):
+    adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
+    with pytest.raises(ConfigError, match="adapted itself"):
+        adapted.adapt(rotated, bundled_texts()[:LEAST_PAIRS], own_encoder=minilm)
+    with pytest.raises(ConfigError, match="torch only"):
+        Inverter.from_pretrained(adapted_folder, engine="onnx")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: _edit(folder, base_checksum="0"), "has changed since"),
+        (lambda folder: _edit(folder, base=str(folder / "gone")), "no folder"),
+        (lambda folder: _edit(folder, pairs="many"), "not the configuration"),
+        (lambda folder: (folder / "adaptation.safetensors").write_bytes(b"no"), "damaged"),
+        (lambda folder: (folder / "adaptation.safetensors").unlink(), "damaged"),
+        (lambda folder: _edit(folder, width=8), "damaged or does not belong"),
+    ],
+)
+def test_a_damaged_adapted_inverter_is_refused_with_the_reason(adapted_folder, tmp_path, damage, message):
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for path in adapted_folder.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    damage(folder)
+    with pytest.raises(CheckpointError, match=message):
+        Inverter.from_pretrained(folder)
+
+
+def test_an_endpoint_that_fails_midway_is_not_asked_twice(base, rotated, minilm, tmp_path, monkeypatch, run_cli):
+    monkeypatch.setattr("unembed.encoders.load_encoder", lambda name, **options: rotated)
+    monkeypatch.setattr(Inverter, "load_encoder", lambda self, **options: minilm)
+    arguments = ("adapt", "rotated", "--output", tmp_path / "out", "--pairs", 300, "--json")
+    rotated.fails_after = 280
+    assert run_cli(*arguments).code == 2
+    assert len(rotated.seen) == 256
+    rotated.fails_after = None
+    ended = run_cli(*arguments)
+    assert ended.code == 0
+    assert json.loads(ended.out)["pairs"] == len(set(rotated.seen))
+    assert len(rotated.seen) <= 300 + 4  # four are repeated, to see whether the encoder stays the same
+    assert Inverter.from_pretrained(tmp_path / "out").adaptation is not None
+
+
+def test_an_encoder_that_changes_between_calls_is_refused(base, rotated, minilm):
+    rotated.drifts = 0.05
+    with pytest.raises(EncoderError, match="another vector than a moment ago"):
+        base.adapt(rotated, bundled_texts()[:LEAST_PAIRS], own_encoder=minilm)
+
+
+def test_leaked_pairs_of_a_store_do_without_the_encoder(rotated, minilm, tmp_path, monkeypatch, run_cli):
+    monkeypatch.setattr(Inverter, "load_encoder", lambda self, **options: minilm)
+    texts = bundled_texts()[:200]
+    lines = [
+        json.dumps({"embedding": vector.tolist(), "text": text})
+        for vector, text in zip(rotated.encode(texts), texts, strict=True)
+    ]
+    (tmp_path / "leaked.jsonl").write_text("\n".join(lines))
+    leaked = tmp_path / "leaked.jsonl"
+    ended = run_cli("adapt", "unknown", "--pairs-from", leaked, "--output", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert "from 200 pairs" in ended.out
+    adapted = Inverter.from_pretrained(tmp_path / "out", device="cpu")
+    assert "cat" in dict(adapted.words(rotated.encode(OURS[:1]))[0])
+    swapped = [json.loads(line) | {"text": text} for line, text in zip(lines, reversed(texts), strict=True)]
+    (tmp_path / "swapped.jsonl").write_text("\n".join(map(json.dumps, swapped)))
+    refused = run_cli("adapt", "unknown", "--pairs-from", tmp_path / "swapped.jsonl", "--output", tmp_path / "no")
+    assert refused.code == 2
+    assert "do not belong together" in refused.err
+    assert not (tmp_path / "no" / "config.json").exists()
+
+
+def test_too_few_texts_are_refused(minilm, tmp_path, run_cli, monkeypatch):
+    monkeypatch.setattr(Inverter, "load_encoder", lambda self, **options: minilm)
+    (tmp_path / "few.txt").write_text("one text\nanother text\n")
+    ended = run_cli("adapt", "all-MiniLM-L6-v2", "--texts", tmp_path / "few.txt", "--output", tmp_path / "out")
+    assert ended.code == 2
+    assert "at least 50 are needed" in ended.err
+    both = ("--texts", tmp_path / "few.txt", "--pairs-from", "x.npy")
+    assert "exclude each other" in run_cli("adapt", "any", *both, "--output", tmp_path / "out").err
+
+
+def _edit(folder, **changes) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
