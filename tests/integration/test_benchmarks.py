@@ -70,3 +70,38 @@ def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_te
     assert "n = 3" in result["notes"][0]
     by_name = {row[0]: row for row in result["rows"]}
     assert by_name["sequential"][-2] == "100.0%"
+
+
+def test_the_adapting_benchmark_compares_adapted_inverters_with_their_base(tmp_path):
+    (tmp_path / "texts.txt").write_text("Two dogs play in the snow.\nHow old is the moon?\nThe train is late again.\n")
+    result = run_adapting(tmp_path, "granite-embedding-30m-english", str(tmp_path / "texts.txt"))
+    assert [row[:4] for row in result["rows"]] == [
+        ["texts", "default, given its own vectors", "blind", "3"],
+        ["texts", "60 pairs", "blind", "3"],
+    ]
+    assert all(row[result["columns"].index("cosine")] for row in result["rows"])
+    assert (tmp_path / "cache" / "granite-embedding-30m-english").is_dir()
+
+
+def test_the_adapting_benchmark_reads_leaked_vectors_without_their_encoder(tmp_path, minilm):
+    import numpy as np
+
+    from unembed.corpus import bundled_texts
+
+    texts = bundled_texts()[:80]
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(384, 384)))[0]
+    np.save(tmp_path / "vectors.npy", minilm.encode(texts) @ turned)
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    leaked = ["--vectors", str(tmp_path / "vectors.npy"), "--vector-texts", str(tmp_path / "texts.txt")]
+    result = run_adapting(tmp_path, "an-unknown-encoder", *leaked)
+    assert [row[1] for row in result["rows"]] == ["default, given its own vectors", "60 pairs"]
+    assert result["rows"][1][result["columns"].index("cosine")] == ""
+    assert len(result["times"]["leaked texts, 60 pairs"]) == 3
+
+
+def run_adapting(folder, *arguments):
+    place = folder / "result.json"
+    command = [sys.executable, str(RUN.with_name("adapting.py")), *arguments, "--quick", "--json", str(place)]
+    done = subprocess.run([*command, "--cache", str(folder / "cache")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(place.read_text())
