@@ -27,7 +27,6 @@ from unembed.store import Fingerprint
 ROWS, TEXTS, CHARACTERS = 1500, 300, 200
 SIZES = (8, 64, 300)
 MOST_PROMPTS = 3  # of an encoder that have a fingerprint of their own
-NAMES = [name for name, encoder in CATALOGUE.items() if encoder.distributions]
 
 
 class Embeddings:
@@ -41,7 +40,9 @@ class Embeddings:
     def encoder(self, name: str) -> Encoder:
         """Return an encoder, without a prompt if it has a choice."""
         if name not in self._encoders:
-            self._encoders[name] = load_encoder(name, prompt="" if name in PROMPTS else None, device="cpu")
+            self._encoders[name] = load_encoder(
+                name, prompt="" if name in PROMPTS else None, device="cpu", precision="auto"
+            )
         return self._encoders[name]
 
     def get(self, name: str, prompt: str, kind: str, texts: list[str]) -> np.ndarray:
@@ -81,18 +82,20 @@ def main() -> None:
     parser.add_argument("texts", nargs="*", type=Path)
     parser.add_argument("--write", action="store_true", help="write the fingerprints that come with the package")
     parser.add_argument("--work", type=Path, default=Path("work/identification"))
+    parser.add_argument("--encoders", nargs="+", help="by default all packaged ones that are installed")
     options = parser.parse_args()
-    embeddings = Embeddings(options.work)
+    packaged = [name for name, encoder in CATALOGUE.items() if encoder.distributions and encoder.installed]
+    names, embeddings = options.encoders or packaged, Embeddings(options.work)
     if options.write:
-        write_fingerprints(embeddings)
+        write_fingerprints(embeddings, names)
     if options.texts:
-        print_tables(embeddings, options.texts)
+        print_tables(embeddings, names, options.texts)
 
 
-def write_fingerprints(embeddings: Embeddings) -> None:
-    """Write the fingerprint of every installed encoder, rounded to three digits, one line each."""
+def write_fingerprints(embeddings: Embeddings, names: list[str]) -> None:
+    """Write the fingerprints of encoders, rounded to three digits, one line each."""
     lines = []
-    for name in (name for name in NAMES if CATALOGUE[name].installed):
+    for name in names:
         for prompt in PROMPTS.get(name, ("",))[:MOST_PROMPTS]:
             if len(prompt) > len("search_document: "):
                 continue  # an instruction for queries, which are not stored
@@ -116,9 +119,8 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def print_tables(embeddings: Embeddings, files: list[Path]) -> None:
+def print_tables(embeddings: Embeddings, names: list[str], files: list[Path]) -> None:
     """Print what is found out about each encoder's vectors."""
-    names = [name for name in NAMES if CATALOGUE[name].installed]
     texts = {path.stem: [text[:CHARACTERS] for text in islice(read_texts(path), TEXTS)] for path in files}
     vectors = {
         (name, kind): embeddings.get(name, PROMPTS.get(name, ("",))[0], kind, some)
