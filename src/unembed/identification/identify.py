@@ -50,7 +50,7 @@ class Candidate:
     def standing(self) -> Standing:
         """What the evidence amounts to, the strongest first: texts, the database's word, the fingerprint."""
         if self.agreement is not None:
-            partly = "texts agree in part" if self.agreement.in_part else "excluded"
+            partly: Standing = "texts agree in part" if self.agreement.in_part else "excluded"
             return "texts agree" if self.agreement.whole else partly
         if self.fit is not None and self.fit.doubts:
             return "excluded"
@@ -247,7 +247,8 @@ def _judge(vectors: np.ndarray, texts: int, storage: StorageInfo, candidates: li
 
 def _verdict(candidates: list[Candidate], dim: int) -> tuple[Verdict, str]:
     by_standing = {standing: [one for one in candidates if one.standing == standing] for standing in _STANDINGS}
-    for standing, verdict in (("texts agree", "identified"), ("texts agree in part", "likely")):
+    by_texts: dict[Standing, Verdict] = {"texts agree": "identified", "texts agree in part": "likely"}
+    for standing, verdict in by_texts.items():
         if found := by_standing[standing]:
             return verdict, f"{found[0].name}: {found[0].evidence[0]}"
     fitting = by_standing["fits"]
