@@ -175,7 +175,7 @@ def test_the_gradient_names_the_word_that_was_exchanged(load, name):
     text, other = "The cat sat on the mat.", "The cat sat on the car."
     ids, wrong = (encoder.tokenizer.encode(each, add_special_tokens=False).ids for each in (text, other))
     (place,) = (index for index, (one, two) in enumerate(zip(ids, wrong, strict=True)) if one != two)
-    ((best, _),) = encoder.substitutions([other], encoder.encode([text]), 20)
+    ((best, _),) = encoder.substitutions([other], encoder.encode([text]), 500)  # of 30,000 and more
     assert ids[place] in best[place]
 
 

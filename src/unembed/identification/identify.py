@@ -289,8 +289,10 @@ def _advise(found: Candidate | None, *, undecided: bool, has_texts: bool) -> str
 def adapt_command(name: str, prompt: str | None = None) -> str:
     """Return what to type for an inverter that reads the vectors of a known encoder."""
     usual = PROMPTS.get(name, ("",))[0]
-    option = f" --prompt {quote(prompt)}" if prompt is not None and prompt != usual else ""
-    return f"unembed adapt {name}{option} --output work/{short_name(name)}"
+    output = f"work/{short_name(name)}"
+    if prompt is None or prompt == usual:
+        return f"unembed adapt {name} --output {output}"
+    return f"unembed adapt {name} --prompt {quote(prompt)} --output {output}"
 
 
 _NO_PROOF = "Encoders without a fingerprint here cannot be excluded."
