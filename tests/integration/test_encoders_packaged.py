@@ -126,10 +126,11 @@ def onnx_file(name, folder):
 def test_vectors_agree_with_the_package_s_own_graph(load, tmp_path, name, mean, least):
     runtime = pytest.importorskip("onnxruntime")
     encoder = load(name)
+    tokenizer, prompt = encoder.tokenizer, encoder.description.prompt or ""
     texts, expected = MANUAL[:40], []
     graph = runtime.InferenceSession(onnx_file(name, tmp_path))
     for text in texts:
-        ids = np.array([encoder.tokenizer.encode((encoder.description.prompt or "") + text).ids])
+        ids = np.array([tokenizer.encode(prompt + text).ids])
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         states = graph.run(None, inputs)[0][0].astype(np.float32)
         vector = states[0] if encoder.description.pooling == "cls" else states.mean(0)
@@ -173,7 +174,7 @@ def test_e5_knows_several_languages(load):
 def test_the_gradient_names_the_word_that_was_exchanged(load, name):
     encoder = load(name)
     text, other = "The cat sat on the mat.", "The cat sat on the car."
-    ids, wrong = (encoder.tokenizer.encode(each, add_special_tokens=False).ids for each in (text, other))
+    ids, wrong = (row.ids for row in encoder.tokenizer.encode_batch([text, other], add_special_tokens=False))
     (place,) = (index for index, (one, two) in enumerate(zip(ids, wrong, strict=True)) if one != two)
     ((best, _),) = encoder.substitutions([other], encoder.encode([text]), 500)  # of 30,000 and more
     assert ids[place] in best[place]
