@@ -74,6 +74,8 @@ class GuidedConfig(Section):
     """Weight of the denoiser's log-likelihood (nats per text) relative to the cosine, when hypotheses are ranked."""
     plausibility: Annotated[float, Field(ge=0.0)] = 0.0
     """How much the log-likelihood without the vector counts in it, relative to that with the vector."""
+    free_tokens: bool = True
+    """Whether a token as likely as usual costs nothing until the text is as long as the vector lets expect."""
 
     @property
     def call_limit(self) -> int:
@@ -104,6 +106,7 @@ class SurrogateSearchConfig(GuidedConfig):
     combinations: Count = 16
     fluency: Annotated[float, Field(ge=0.0)] = 0.001
     plausibility: Annotated[float, Field(ge=0.0)] = 1.0
+    free_tokens: bool = False
 
 
 class DecodingConfig(Section):

@@ -214,6 +214,22 @@ def test_hypotheses_know_their_text_their_vector_and_where_they_come_from(model,
         assert (hypothesis.parent is None) == (hypothesis.move == "")
 
 
+@pytest.mark.parametrize("free_tokens", [True, False])
+def test_a_search_knows_what_length_to_expect_unless_every_token_has_its_price(
+    model, targets, oracle, monkeypatch, free_tokens
+):
+    told = []
+
+    def watch(*arguments):
+        told.append(arguments[-1])
+        return Search(*arguments)
+
+    monkeypatch.setattr("unembed.decoding.guided.rounds.Search", watch)
+    take_rounds(model, targets, oracle, free_tokens=free_tokens)
+    likely = model.length_logits(targets).softmax(-1).detach().numpy()
+    assert told == pytest.approx(list(likely @ np.arange(1, likely.shape[1] + 1)) if free_tokens else [0.0] * 4)
+
+
 class Rounded:
     """The fake encoder, with vectors that are a little wrong."""
 

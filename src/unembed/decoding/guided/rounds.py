@@ -83,7 +83,7 @@ class SearchRounds:
         self.oracle, self.lengths, self.batch_size = oracle, lengths, batch_size
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
-        expected = _expected_lengths(engine, embeddings)
+        expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         self._searches = {
             row: Search(options.search, stream, PRIORS, target, oracle.draft, length)
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
