@@ -66,11 +66,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
 # torch first and by itself, so that no other package chooses its build.
-$(READY): pyproject.toml
+$(READY): pyproject.toml packages/multilingual/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable '.[dev]' --editable packages/multilingual
 	touch $(READY)
 
 clean:

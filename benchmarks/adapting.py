@@ -2,7 +2,8 @@
 
 The pairs are texts with their vectors by both encoders. The texts to read back are others: the first lines of each file
 that a canvas holds. With ``--vectors`` no encoder is needed: some rows of a leaked file are the pairs, and other rows
-are read back.
+are read back. ``--pairs 0`` is the attack without pairs: the vectors of the texts of the pairs, without these texts,
+and as many other texts of the same file.
 """
 
 import argparse
@@ -19,10 +20,11 @@ import numpy as np
 import torch
 
 from measure import Figure, Result, finish, make_parser
-from unembed.adaptation import Pairs, embed_pairs, pair_known
+from unembed.adaptation import OwnTexts, Pairs, embed_own, embed_pairs, pair_known
 from unembed.config import DecodingConfig, parse
 from unembed.corpus import BUNDLED, bundled_texts, read_texts
 from unembed.encoders import Encoder, EncoderDescription, load_encoder
+from unembed.errors import AlignmentError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
 from unembed.measures import BY_NAME, Forms, compare
@@ -30,6 +32,7 @@ from unembed.measures.content import content_precision, content_recall
 from unembed.model.readout import bag_f1
 
 SIZES = (100, 1_000, 10_000)
+_OWN_TEXTS = 20_000
 COLUMNS = {
     "token_f1": "token F1",
     "rouge_l": "ROUGE-L",
@@ -71,23 +74,27 @@ def choose_texts(inverter: Inverter, lines: Sequence[str], count: int) -> list[s
 
 def embed(texts: Sequence[str], other: Encoder, own: Encoder, base: Inverter, folder: Path, origin: str) -> Pairs:
     """Embed texts with both encoders. The vectors stay in a folder that is named after the texts."""
-    digest = sha256("\n".join(texts).encode()).hexdigest()[:12]
     return embed_pairs(
         texts,
         other,
         own,
-        folder / other.description.name.replace("/", "_") / digest,
+        folder / other.description.name.replace("/", "_") / digest_of(texts),
         tokenizer=base.tokenizer,
         canvas_length=base.info.model.canvas_length,
         origin=origin,
     )
 
 
+def digest_of(texts: Sequence[str]) -> str:
+    """Return a name for texts."""
+    return sha256("\n".join(texts).encode()).hexdigest()[:12]
+
+
 def embed_in_blocks(
     texts: Sequence[str], sizes: Sequence[int], other: Encoder, own: Encoder, base: Inverter, folder: Path, origin: str
 ) -> Pairs:
     """Embed texts, those of each size apart: a later run with more pairs embeds the additional ones only."""
-    bounds = [0, *(size for size in sorted(sizes) if size < len(texts)), len(texts)]
+    bounds = [0, *(size for size in sorted(sizes) if 0 < size < len(texts)), len(texts)]
     return join([embed(texts[first:last], other, own, base, folder, origin) for first, last in pairwise(bounds)])
 
 
@@ -116,9 +123,7 @@ def split_leaked(
     row_of = {texts[row].strip(): row for row in order[::-1]}  # of equal texts the one that is first in the order
     wanted = choose_texts(base, [texts[row] for row in order[::-1]], count)
     chosen = [row for row in row_of.values() if texts[row].strip() not in set(wanted)][::-1][:most]
-    description = EncoderDescription(
-        name=name, revision="unknown", dim=vectors.shape[1], prompt=None, pooling="unknown", normalised=True
-    )
+    description = EncoderDescription.of_vectors(name, vectors)
 
     def pair(rows: Sequence[int]) -> Pairs:
         part = np.asarray(vectors[rows], dtype=np.float32)
@@ -187,6 +192,11 @@ def make_row(task: Task, what: str, how: str, recovered: Recovered, base: Recove
     return [task.name, what, how, f"{len(recovered.texts)}", *cells, share]
 
 
+def refused_row(reason: str) -> list[str]:
+    """Return a row that says why an inverter could not be had."""
+    return ["all", "0 pairs", f"refused: {reason.split(':')[0]}", "0", *("" for _ in COLUMNS), ""]
+
+
 def show(task: Task, recovered: Recovered, count: int) -> None:
     """Print texts beside what was recovered."""
     for text, found, score in islice(
@@ -197,28 +207,53 @@ def show(task: Task, recovered: Recovered, count: int) -> None:
 
 def prepare(
     options: argparse.Namespace, base: Inverter, own: Encoder, other: Encoder | None, folder: Path
-) -> tuple[Pairs, list[Task]]:
-    """Return the pairs to adapt with, as many as the largest size, and the texts to read back."""
+) -> tuple[Pairs, OwnTexts | None, list[Task]]:
+    """Return the pairs to adapt with, as many as the largest size, other texts if needed, and those to read back."""
     most = max(options.pairs)
     if other is None:
         texts = options.vector_texts.read_text(encoding="utf-8").splitlines()
         vectors = np.load(options.vectors, mmap_mode="r")
         pairs, task = split_leaked(base, own, options.encoder, texts, vectors, most, options.count, options.seed)
-        return pairs, [task]
+        return pairs, None, [task]
     source, origin = (read_texts(options.texts), options.texts.name) if options.texts else (bundled_texts(), BUNDLED)
     held_out = {
         file.stem: choose_texts(base, file.read_text(encoding="utf-8").splitlines(), options.count)
         for file in options.files
     }
     unseen = {text for texts in held_out.values() for text in texts}
-    chosen = list(islice((text for text in dict.fromkeys(source) if text not in unseen), most))
+    usable = (text for text in dict.fromkeys(source) if text not in unseen)
+    chosen = list(islice(usable, most))
+    others = None
+    if 0 in options.pairs:
+        texts = list(islice(usable, _OWN_TEXTS))
+        others = embed_own(
+            texts,
+            own,
+            folder / "own" / digest_of(texts),
+            tokenizer=base.tokenizer,
+            canvas_length=base.info.model.canvas_length,
+            origin=origin,
+        )
     pairs = embed_in_blocks(chosen, options.pairs, other, own, base, folder, origin)
     tasks = [Task(name, texts, embed(texts, other, own, base, folder, name)) for name, texts in held_out.items()]
-    return pairs, tasks
+    return pairs, others, tasks
+
+
+def adapt(base: Inverter, pairs: Pairs, others: OwnTexts | None, size: int, seed: int) -> Inverter:
+    """Adapt with the first pairs; with none, with all vectors of the other encoder and other texts."""
+    if size or others is None:
+        return base.adapt_to(first_of(pairs, size), seed=seed)
+    return base.adapt_unpaired_to(pairs.theirs, pairs.encoder, others, seed=seed)
 
 
 def measure_all(
-    options: argparse.Namespace, base: Inverter, own: Encoder, other: Encoder | None, pairs: Pairs, tasks: list[Task]
+    options: argparse.Namespace,
+    base: Inverter,
+    own: Encoder,
+    other: Encoder | None,
+    pairs: Pairs,
+    others: OwnTexts | None,
+    tasks: list[Task],
 ) -> Iterator[tuple[list[str], str, Recovered, Figure | None, str]]:
     """Yield each row, its name, what was recovered, its figure if it has a target, and a note."""
     blind = DecodingConfig()
@@ -229,7 +264,12 @@ def measure_all(
         yield row, f"{task.name}, base", own_results[task.name], None, ""
     for size in options.pairs:
         begun = time.process_time()
-        adapted = base.adapt_to(first_of(pairs, size), seed=options.seed)
+        try:
+            adapted = adapt(base, pairs, others, size, options.seed)
+        except AlignmentError as error:
+            print(f"  {size} pairs: {error}", file=sys.stderr, flush=True)
+            yield refused_row(str(error)), f"{size} pairs", Recovered([], {}), None, f"Without pairs: {error}"
+            continue
         seconds = time.process_time() - begun
         assert adapted.adaptation is not None
         how = adapted.adaptation.info
@@ -272,15 +312,17 @@ def main() -> None:
     options = parser.parse_args()
     if bool(options.vectors) != bool(options.vector_texts) or bool(options.vectors) == bool(options.files):
         parser.error("give either files with texts, or both --vectors and --vector-texts")
+    if 0 in options.pairs and not options.texts:
+        parser.error("--pairs 0 needs --texts: a file with many texts of the kind that is read back")
     if options.quick:
         options.pairs, options.count = [60], 3
     base = Inverter.from_pretrained(options.model, device="cpu")
     own = base.load_encoder(device="cpu")
     other = None if options.vectors else load_encoder(options.encoder, device="cpu", precision="auto")
     with TemporaryDirectory() as temporary:
-        pairs, tasks = prepare(options, base, own, other, options.cache or Path(temporary))
+        pairs, others, tasks = prepare(options, base, own, other, options.cache or Path(temporary))
         measured = []
-        for each in measure_all(options, base, own, other, pairs, tasks):
+        for each in measure_all(options, base, own, other, pairs, others, tasks):
             print(f"  {' | '.join(each[0])}", file=sys.stderr, flush=True)
             measured.append(each)
     finish(
@@ -293,7 +335,9 @@ def main() -> None:
             figures=[figure for *_, figure, _ in measured if figure],
             repetitions=1,
             sizes={task.name: f"n = {len(task.texts)}" for task in tasks},
-            times={name: result.values["token_f1"].round(4).tolist() for _, name, result, _, _ in measured},
+            times={
+                name: result.values["token_f1"].round(4).tolist() for _, name, result, *_ in measured if result.values
+            },
             notes=[
                 f"The texts of the pairs: {pairs.origin}. Intervals: 95 %, bootstrap over texts. The "
                 "JSON file has the token F1 of every text, under `times`.",

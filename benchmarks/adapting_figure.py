@@ -1,6 +1,6 @@
 """Draws recovery against the number of pairs, from the JSON files that ``adapting.py`` wrote.
 
-python benchmarks/adapting_figure.py bge.json mpnet.json nomic.json openai.json --output docs/adapting.png
+python benchmarks/adapting_figure.py bge.json openai.json --output docs/adapting.png
 """
 
 import argparse
@@ -18,6 +18,8 @@ from unembed.files import atomic_path
 _COLOURS = ("#1f6fb2", "#c8553d", "#3f8f5b", "#8a6bbf", "#b8862b", "#5f6b76")
 _BLIND = re.compile(r"(.+), (\d+) pairs")
 _BOOTSTRAP = Bootstrap()
+_NO_PAIRS = 30
+"""Where 0 pairs stand on the logarithmic axis."""
 
 
 def read_curves(result: dict[str, Any]) -> dict[str, dict[int, list[float]]]:
@@ -31,7 +33,11 @@ def read_curves(result: dict[str, Any]) -> dict[str, dict[int, list[float]]]:
 
 def draw(axes: Any, encoder: str, points: dict[int, list[float]], base: list[float], colour: str) -> None:
     """Draw one encoder's share of its base's token F1, in the band of its interval."""
-    sizes = sorted(points)
+    if 0 in points:
+        alone = _BOOTSTRAP.ratio(np.array(points[0]), np.array(base))
+        reach = [[alone.value - alone.low], [alone.high - alone.value]]
+        axes.errorbar([_NO_PAIRS], [alone.value], yerr=reach, color=colour, marker="D", markersize=5, capsize=2)
+    sizes = sorted(size for size in points if size)
     shares = [_BOOTSTRAP.ratio(np.array(points[size]), np.array(base)) for size in sizes]
     axes.plot(sizes, [each.value for each in shares], color=colour, marker="o", markersize=3.5, label=encoder)
     axes.fill_between(
@@ -59,7 +65,7 @@ def main() -> None:
             draw(axes, encoder, points, base, _COLOURS[encoders.index(encoder) % len(_COLOURS)])
         axes.set_title(f"{texts} (n = {len(curves[0][2])}, 95 % intervals)", fontsize=10)
         axes.set(xscale="log", xlabel="pairs", ylim=(0, 1.02))
-        axes.set_xticks([100, 1_000, 10_000], ["100", "1,000", "10,000"])
+        axes.set_xticks([_NO_PAIRS, 100, 1_000, 10_000], ["0", "100", "1,000", "10,000"])
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8)

@@ -18,7 +18,7 @@ from measure import Result, finish, make_parser
 from unembed.audit.calibration import load_stored
 from unembed.audit.estimate import KnownRecoveries, signs_of
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
-from unembed.audit.language import language_of_inverter
+from unembed.audit.language import languages_of_inverter
 from unembed.audit.leaks import KINDS as LEAK_KINDS
 from unembed.audit.leaks import LeakDetectors, find_leaks
 from unembed.audit.leaks.scoring import score
@@ -102,7 +102,7 @@ def audit_kind(kind: str, texts: Sequence[str], inverter: Inverter, encoder: Enc
     vectors = encoder.encode(list(texts))
     attacker = Attacker(inverter, encoder, FinishedParts(work / kind, {"texts": list(texts)}))
     recoveries = [recovery for part in attacker.blind(vectors, "sample") for recovery in part]
-    sight = Sight(inverter.info.model.canvas_length, language_of_inverter(inverter))
+    sight = Sight(inverter.info.model.canvas_length, languages_of_inverter(inverter))
     make = RowMaker(list(range(len(texts))), inverter, sight, False, LeakDetectors())
     stored = load_stored()
     known = stored.known.without(kind.partition("-")[0])

@@ -20,7 +20,7 @@ from unembed.audit.estimate import KnownRecoveries
 from unembed.audit.finding import LENGTHS, RANKS
 from unembed.audit.findings import OriginalTexts, Sight
 from unembed.audit.known import KnownTexts
-from unembed.audit.language import language_of_inverter
+from unembed.audit.language import languages_of_inverter
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
 from unembed.audit.words import WordReader
 from unembed.encoders import Encoder
@@ -65,7 +65,7 @@ class CalibrationMaker:
 
     def __init__(self, inverter: Inverter, encoder: Encoder, work: Path, other_languages: set[str]) -> None:
         self._inverter, self._encoder, self._work, self._other = inverter, encoder, work, other_languages
-        self._sight = Sight(inverter.info.model.canvas_length, language_of_inverter(inverter))
+        self._sight = Sight(inverter.info.model.canvas_length, languages_of_inverter(inverter))
         self._texts: dict[str, KnownTexts] = {}
         self._recoveries: dict[str, list[Recovery]] = {}
 

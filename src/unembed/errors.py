@@ -40,6 +40,10 @@ class VectorError(UnembedError):
     """Vectors that no inverter can read: wrong dimension, not finite, or zero."""
 
 
+class AlignmentError(UnembedError):
+    """Two embedding spaces between which no map can be found that deserves trust."""
+
+
 class CheckpointError(UnembedError):
     """A checkpoint that is missing, truncated, foreign, or made for something else."""
 

@@ -1,14 +1,22 @@
-"""From a name to a checkpoint's folder: in this package, on disk, or on the hub. Knows folders, not models."""
+"""From a name to a checkpoint's folder: in a package, on disk, or on the hub. Knows folders, not models."""
 
 from pathlib import Path
 
 from unembed.errors import CheckpointError, first_line
+from unembed.plugins import INVERTERS, plugin_folder, plugin_names
 
 DEFAULT = "default"
 """The name of the inverter that comes with the package, for all-MiniLM-L6-v2."""
+AVAILABLE = {"multilingual": "pip install ./packages/multilingual"}
+"""Inverters that are packages of their own, and what to type in a checkout of unembed to install each."""
 _PACKAGED = Path(__file__).parent / "weights" / "all-MiniLM-L6-v2"
 # Nothing else is ever fetched: no code, no pickle.
-_FILES = ["config.json", "model.safetensors", "adaptation.safetensors", "tokenizer.json", "README.md"]
+_FILES = ["config.json", "model.safetensors", "adaptation.safetensors", "tokenizer.json", "words.txt", "README.md"]
+
+
+def installed_inverters() -> list[str]:
+    """Return the names of the inverters that are installed, that of unembed itself first."""
+    return [DEFAULT, *(name for name in plugin_names(INVERTERS) if name != DEFAULT)]
 
 
 def fetch_checkpoint(
@@ -19,17 +27,31 @@ def fetch_checkpoint(
     cache_dir: Path | None = None,
     local_files_only: bool = False,
 ) -> Path:
-    """Return the folder of a checkpoint: the packaged one, the path itself, or the local copy of a hub repository."""
+    """Return the folder of a checkpoint: an installed one, the path itself, or the local copy of a hub repository.
+
+    An installed inverter comes before a folder of the same name, whatever the current folder holds: ``./name`` is the
+    folder.
+    """
     if name == DEFAULT:
         if not _PACKAGED.is_dir():
             raise CheckpointError(
                 "This copy of unembed came without its inverter.", "Install it again, or name another `model`."
             )
         return _PACKAGED
+    if (installed := plugin_folder(INVERTERS, name)) is not None:
+        return installed
     if Path(name).exists():
         return Path(name)
+    if name in AVAILABLE:
+        raise CheckpointError(
+            f"The inverter '{name}' is not installed: it is a package of its own.",
+            f"In a checkout of unembed, run: {AVAILABLE[name]}",
+        )
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise CheckpointError(f"There is no folder {name}.", "Give a folder or a hub id (organisation/model).")
+        raise CheckpointError(
+            f"There is no {'folder' if '/' in name else 'inverter and no folder'} {name}.",
+            "Give a folder, a hub id (organisation/model), or a name that unembed inverters lists.",
+        )
     from huggingface_hub import snapshot_download
 
     try:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from unembed.adaptation import Pairs, adapt_checkpoint, embed_pairs
+from unembed.adaptation import OwnTexts, Pairs, adapt_checkpoint, adapt_unpaired, embed_own, embed_pairs
 from unembed.canvas import RoundTrip, fit_text
 from unembed.checkpoint import (
     DEFAULT,
@@ -22,13 +22,25 @@ from unembed.checkpoint import (
     WeightPrecision,
     checksum_of,
     fetch_checkpoint,
+    installed_inverters,
     open_checkpoint,
     push_checkpoint,
     save_adaptation,
     save_checkpoint,
 )
-from unembed.config import BATCHES_AT_ONCE, SEARCHES, DecodingConfig, parse
-from unembed.decoding import SearchRounds, Step, SurrogateEncoder, TextOracle, decode
+from unembed.config import BATCHES_AT_ONCE, SEARCHES, ZERO, AnyStrategy, DecodingConfig, parse
+from unembed.decoding import (
+    SearchRounds,
+    Step,
+    SurrogateEncoder,
+    TextOracle,
+    WordBank,
+    ZeroTools,
+    decode,
+    decode_zero,
+    load_language_model,
+)
+from unembed.encoders import EncoderDescription
 from unembed.engine import Engine, EngineName, MappedEngine, load_engine
 from unembed.errors import ConfigError, EncoderError, VectorError
 from unembed.measures.vectors import find_faults
@@ -84,20 +96,24 @@ class Inverter:
         info: CheckpointInfo,
         engine: Engine | None = None,
         adaptation: Adaptation | None = None,
+        known_words: Sequence[str] = (),
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.info = info
         self.adaptation = adaptation
         """What makes it read the vectors of another encoder than the model was trained for."""
+        self.known_words = tuple(known_words)
+        """Words of the training texts, the commonest first; empty where they are not known."""
         self.name: str | None = None
-        """The folder or hub id that it was loaded from."""
+        """What it was loaded from: the name of an installed inverter, or a folder."""
         self.noise = NoiseSchedule(info.noise)
         own: Engine = engine or self.model.lay_out_for_decoding()
         self.engine: Engine = MappedEngine(own, adaptation.there) if adaptation else own
         """What runs the denoiser: the model itself, or an exported graph of it."""
         self._warned = False
         self._oracle: TextOracle | None = None
+        self._zero: tuple[Encoder, str | None, ZeroTools] | None = None
 
     @classmethod
     def default(cls, *, device: str = "auto") -> Self:
@@ -116,10 +132,10 @@ class Inverter:
         cache_dir: Path | None = None,
         local_files_only: bool = False,
     ) -> Self:
-        """Load an inverter from a folder or a hub id.
+        """Load an inverter by its name, from a folder or from the hub.
 
         Args:
-            name: the folder, the hub id, or ``default`` for the one that comes with the package.
+            name: one that ``unembed inverters`` lists, such as ``default``; a folder; or a hub id.
             device: ``auto`` takes a GPU where there is one.
             engine: what runs the denoiser. ``onnx`` needs a folder that ``unembed export`` wrote, and runs on the CPU.
             revision: of the hub repository; so are the others.
@@ -138,8 +154,15 @@ class Inverter:
             if device not in ("auto", "cpu"):
                 raise ConfigError(f"The onnx engine runs on the CPU, not on '{device}'.", "Leave out the device.")
             device = "cpu"
-        inverter = cls(checkpoint.model, checkpoint.tokenizer, checkpoint.info, runner, checkpoint.adaptation)
-        inverter.name = str(name) if str(name) == DEFAULT or not folder.is_dir() else str(folder.resolve())
+        inverter = cls(
+            checkpoint.model,
+            checkpoint.tokenizer,
+            checkpoint.info,
+            runner,
+            checkpoint.adaptation,
+            checkpoint.known_words,
+        )
+        inverter.name = str(name) if str(name) in installed_inverters() else str(folder.resolve())
         return inverter.to(device)
 
     def save_pretrained(
@@ -154,7 +177,8 @@ class Inverter:
         if self.adaptation:
             save_adaptation(Path(folder), self.adaptation)
             return
-        save_checkpoint(Path(folder), Checkpoint(self.model, self.tokenizer, self.info), precision, in_8_bits)
+        checkpoint = Checkpoint(self.model, self.tokenizer, self.info, known_words=self.known_words)
+        save_checkpoint(Path(folder), checkpoint, precision, in_8_bits)
 
     def push_to_hub(
         self, name: str, *, private: bool = False, token: str | None = None, message: str = "Upload an inverter"
@@ -183,7 +207,7 @@ class Inverter:
             raise ConfigError(f"The device '{device}' cannot be used: {error}", 'Try `device="cpu"`.') from error
         # Both hold a copy of the surrogate, on the device of before.
         self.__dict__.pop("surrogate", None)
-        self._oracle = None
+        self._oracle = self._zero = None
         return self
 
     def invert(
@@ -202,12 +226,13 @@ class Inverter:
             embeddings: (n, d), or one vector (d,). Any norm: they are scaled to the sphere.
             options: how to decode.
             lengths: how many tokens each text has, where that is known; else the model's own guess.
-            encoder: the encoder that made the vectors, for ``strategy="guided"`` and ``rerank`` only;
-                ``strategy="surrogate"`` does with the inverter's own stand-in for it.
+            encoder: the encoder that made the vectors, for ``strategy="guided"``, ``"zero"`` and ``rerank`` only;
+                ``strategy="surrogate"`` does with the inverter's own stand-in for it. For ``"zero"`` it may be any
+                encoder: the inverter gives its own encoder and, if it reads vectors of this one, its readout.
             batch_size: hypotheses decoded together.
             **changes: keys of :class:`~unembed.config.DecodingConfig`, for example ``strategy="adaptive", steps=4``.
         """
-        vectors = check_vectors(embeddings, self.info)
+        vectors = self._check_vectors(embeddings, options, encoder, changes)
         return list(self.stream([vectors], options, lengths=lengths, encoder=encoder, batch_size=batch_size, **changes))
 
     def stream(
@@ -224,7 +249,7 @@ class Inverter:
         options = make_options(options, changes)
         done = 0
         for batch in batches:
-            vectors = check_vectors(batch, self.info, first_row=done)
+            vectors = self._check_vectors(batch, options, encoder, {}, first_row=done)
             for start in range(0, len(vectors), BATCHES_AT_ONCE * batch_size):
                 window = vectors[start : start + BATCHES_AT_ONCE * batch_size]
                 wanted = None if lengths is None else lengths[done : done + len(window)]
@@ -249,6 +274,9 @@ class Inverter:
     ) -> Iterator[Step]:
         """Decode vectors and yield every pass. Arguments as of :meth:`invert` and ``unembed.decoding.decode``."""
         options = make_options(options, changes)
+        if options.strategy == ZERO:
+            given = self._check_vectors(embeddings, options, encoder, {})
+            return self._decode_zero(given, options, encoder, lengths, interrupted)
         vectors, known = self._prepare(embeddings, lengths)
         return decode(
             self.engine,
@@ -277,8 +305,8 @@ class Inverter:
         Arguments as of :meth:`invert`; all vectors are searched together, so give a few.
         """
         options = make_options(options, {"strategy": "guided"} | changes if options is None else changes)
-        oracle = self._make_oracle(options, encoder)
-        if oracle is None or not options.searches:
+        oracle = self._make_oracle(options, encoder) if options.strategy in SEARCHES else None
+        if oracle is None:
             raise ConfigError(f"The strategy '{options.strategy}' does not search.", f"Take {' or '.join(SEARCHES)}.")
         vectors, known = self._prepare(embeddings, lengths)
         return SearchRounds(
@@ -299,6 +327,81 @@ class Inverter:
         self._log_warnings(vectors)
         known = None if lengths is None else torch.tensor(check_lengths(lengths, len(vectors), self.info))
         return torch.from_numpy(vectors).to(self.device), known
+
+    def _check_vectors(
+        self,
+        embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]",
+        options: DecodingConfig | None,
+        encoder: "Encoder | None",
+        changes: dict[str, Any],
+        *,
+        first_row: int = 0,
+    ) -> np.ndarray:
+        """Return vectors as float32 (n, d), if this inverter or, in a search without training, the encoder has them."""
+        if make_options(options, changes).strategy != ZERO:
+            return check_vectors(embeddings, self.info, first_row=first_row)
+        if encoder is None:
+            raise ConfigError(
+                "The strategy 'zero' asks the encoder that made the vectors.",
+                "Give it: `encoder=bge-small-en-v1.5`, for example; in Python encoder=load_encoder(name).",
+            )
+        vectors = as_vectors(embeddings, encoder.description.dim)
+        if vectors.ndim != 2 or vectors.shape[1] != encoder.description.dim:
+            raise VectorError(
+                f"The vectors have the shape {vectors.shape}; {encoder.description.name} gives "
+                f"{encoder.description.dim} numbers each.",
+                "Give the encoder that made the vectors; `unembed identify` finds out which known one it was.",
+            )
+        return refuse_faulty(vectors, first_row=first_row)
+
+    def _decode_zero(
+        self,
+        vectors: np.ndarray,
+        options: DecodingConfig,
+        encoder: "Encoder | None",
+        lengths: Sequence[int] | None,
+        interrupted: Callable[[], bool],
+    ) -> Iterator[Step]:
+        """Search without training; with the readout if this inverter reads the encoder's vectors."""
+        assert encoder is not None
+        if lengths is not None:
+            raise ConfigError("The strategy 'zero' finds the length itself.", "Leave out the `length`.")
+        tools = self.prepare_zero(encoder, options.zero.language_model)
+        priors = self._word_priors(vectors, tools.bank.ids) if self._reads(encoder) else None
+        return decode_zero(tools, vectors, options.zero, priors, interrupted=interrupted)
+
+    def prepare_zero(self, encoder: "Encoder", language_model: str | None = None) -> ZeroTools:
+        """Load what a search without training works with, once: the language model, the local encoder and the words.
+
+        The first search does it, if nobody has. The first time on a machine it takes a minute.
+        """
+        from unembed.encoders import load_described_encoder, quicker
+
+        if self._zero is None or self._zero[0] is not encoder or self._zero[1] != language_model:
+            language = load_language_model(language_model, device=str(self.device))
+            own = self.info.encoder
+            if self.adaptation:
+                own = open_checkpoint(fetch_checkpoint(self.adaptation.info.base)).info.encoder
+            same = own.name == encoder.description.name
+            local = quicker(encoder if same else load_described_encoder(own, device=str(self.device)))
+            bank = WordBank.of(self.tokenizer, local)
+            longest = self.info.model.canvas_length
+            tools = ZeroTools(encoder, local, language, self.tokenizer, bank, longest)
+            self._zero = encoder, language_model, tools
+        return self._zero[2]
+
+    def _reads(self, encoder: "Encoder") -> bool:
+        """Whether this inverter has a readout for an encoder's vectors."""
+        known, given = self.info.encoder, encoder.description
+        return self.model.readout.gives_prior and all(getattr(known, key) == getattr(given, key) for key in _DECISIVE)
+
+    @torch.no_grad()
+    def _word_priors(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Return how much likelier than usual each vector makes each word, in nats: (n, words)."""
+        readout = self.model.readout
+        given = self.map_vectors(torch.from_numpy(vectors).to(self.device))
+        priors: np.ndarray = (readout.word_log_probabilities(given) - readout.base)[:, words].cpu().numpy()
+        return priors
 
     @cached_property
     def surrogate(self) -> SurrogateEncoder:
@@ -354,12 +457,16 @@ class Inverter:
         self, texts: Sequence[str], encoder: "Encoder", options: DecodingConfig | None = None, **changes: Any
     ) -> list[Inversion]:
         """Embed texts and read them back: what their vectors give away. Longer texts than a canvas holds are cut."""
-        _, vectors = self.round_trip(texts, encoder)
-        return self.invert(vectors, options, encoder=encoder, **changes)
+        options = make_options(options, changes)
+        _, vectors = self.round_trip(texts, encoder, strategy=options.strategy)
+        return self.invert(vectors, options, encoder=encoder)
 
-    def round_trip(self, texts: Sequence[str], encoder: "Encoder") -> tuple[list[RoundTrip], np.ndarray]:
+    def round_trip(
+        self, texts: Sequence[str], encoder: "Encoder", *, strategy: AnyStrategy = "confidence"
+    ) -> tuple[list[RoundTrip], np.ndarray]:
         """Embed texts in order to read them back: what of each fits a canvas, and the vectors (n, d) of that part."""
-        self.check_encoder(encoder)
+        if strategy != ZERO:
+            self.check_encoder(encoder)
         longest = self.info.model.canvas_length
         trips = [fit_text(well_formed(text), self.tokenizer, longest) for text in texts]
         return trips, encoder.encode([trip.embedded for trip in trips])
@@ -401,13 +508,74 @@ class Inverter:
         self, pairs: Pairs, *, seed: int = 0, on_progress: OnProgress = lambda label, more, total: None
     ) -> Self:
         """Return an inverter for another encoder, given texts with their vectors by both."""
+        return self._adapted(adapt_checkpoint(*self._base(), pairs, seed=seed, on_progress=on_progress))
+
+    def adapt_unpaired(
+        self,
+        vectors: np.ndarray,
+        texts: Sequence[str],
+        *,
+        encoder: str = "unknown",
+        own_encoder: "Encoder | None" = None,
+        origin: str = "given by the user",
+        seed: int = 0,
+        on_progress: OnProgress = lambda label, more, total: None,
+    ) -> Self:
+        """Return an inverter for an encoder of which only vectors are at hand, without a text for any of them.
+
+        Args:
+            vectors: (n, d), at least 2,000 that differ; 10,000 or more are better.
+            texts: other texts of the same kind as those that the vectors were made of; as many.
+            encoder: what to call the encoder.
+            own_encoder: the encoder of this inverter; by default it is loaded.
+            origin: where the texts come from, for the record.
+            seed: the same seed, vectors and texts give the same inverter.
+            on_progress: called with what is being done, how many more are done, and of how many.
+
+        Raises:
+            AlignmentError: no map was found that deserves trust.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            own = embed_own(
+                texts,
+                own_encoder or self.load_encoder(),
+                Path(temporary),
+                tokenizer=self.tokenizer,
+                canvas_length=self.info.model.canvas_length,
+                origin=origin,
+                on_progress=on_progress,
+            )
+        described = EncoderDescription.of_vectors(encoder, vectors)
+        return self.adapt_unpaired_to(vectors, described, own, seed=seed, on_progress=on_progress)
+
+    def adapt_unpaired_to(
+        self,
+        vectors: np.ndarray,
+        encoder: EncoderDescription,
+        own: OwnTexts,
+        *,
+        seed: int = 0,
+        on_progress: OnProgress = lambda label, more, total: None,
+    ) -> Self:
+        """Return an inverter for another encoder, given its vectors, and other texts with our vectors."""
+        return self._adapted(adapt_unpaired(*self._base(), vectors, encoder, own, seed=seed, on_progress=on_progress))
+
+    def _base(self) -> tuple[Checkpoint, str, str]:
+        """Return what an adapted inverter builds on: this one, its name and the checksum of its weights."""
         if self.adaptation or self.name is None:
             what = "is adapted itself" if self.adaptation else "has not been saved"
             raise ConfigError(f"This inverter {what}.", "Adapt one that was loaded with from_pretrained.")
-        base = Checkpoint(self.model, self.tokenizer, self.info)
-        checksum = checksum_of(fetch_checkpoint(self.name))
-        adapted = adapt_checkpoint(base, self.name, checksum, pairs, seed=seed, on_progress=on_progress)
-        return type(self)(adapted.model, adapted.tokenizer, adapted.info, adaptation=adapted.adaptation)
+        base = Checkpoint(self.model, self.tokenizer, self.info, known_words=self.known_words)
+        return base, self.name, checksum_of(fetch_checkpoint(self.name))
+
+    def _adapted(self, checkpoint: Checkpoint) -> Self:
+        return type(self)(
+            checkpoint.model,
+            checkpoint.tokenizer,
+            checkpoint.info,
+            adaptation=checkpoint.adaptation,
+            known_words=checkpoint.known_words,
+        )
 
     def load_encoder(self, location: str | None = None, *, device: str = "auto") -> "Encoder":
         """Load the encoder whose vectors this inverter reads, with its prompt, task, dimension and revision.
@@ -501,6 +669,17 @@ def check_vectors(
     embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", info: CheckpointInfo, *, first_row: int = 0
 ) -> np.ndarray:
     """Return vectors as float32 (n, d), or say what is wrong with them; rows are counted from ``first_row``."""
+    vectors = as_vectors(embeddings, info.encoder.dim)
+    if vectors.ndim != 2 or vectors.shape[1] != info.encoder.dim:
+        raise VectorError(
+            f"The vectors have the shape {vectors.shape}; this inverter reads {info.encoder.dim} numbers each.",
+            f"It was trained for {info.encoder.name}. Use an inverter for the encoder that made your vectors.",
+        )
+    return refuse_faulty(vectors, first_row=first_row)
+
+
+def as_vectors(embeddings: "np.ndarray | torch.Tensor | Sequence[Sequence[float]]", dim: int) -> np.ndarray:
+    """Return vectors as float32; a single one, or none, in rows."""
     try:
         vectors = np.asarray(
             embeddings.detach().cpu().float() if isinstance(embeddings, torch.Tensor) else embeddings, dtype=np.float32
@@ -510,14 +689,12 @@ def check_vectors(
             "The vectors are not numbers in rows of one length.", "Give an array of shape (n, d)."
         ) from error
     if vectors.shape == (0,):
-        return np.empty((0, info.encoder.dim), dtype=np.float32)
-    if vectors.ndim == 1:
-        vectors = vectors[None]
-    if vectors.ndim != 2 or vectors.shape[1] != info.encoder.dim:
-        raise VectorError(
-            f"The vectors have the shape {vectors.shape}; this inverter reads {info.encoder.dim} numbers each.",
-            f"It was trained for {info.encoder.name}. Use an inverter for the encoder that made your vectors.",
-        )
+        return np.empty((0, dim), dtype=np.float32)
+    return vectors[None] if vectors.ndim == 1 else vectors
+
+
+def refuse_faulty(vectors: np.ndarray, *, first_row: int = 0) -> np.ndarray:
+    """Return vectors (n, d), if they can be an encoder's; rows are counted from ``first_row``."""
     for what, bad in find_faults(vectors).items():
         if bad.any():
             rows = first_row + np.flatnonzero(bad)

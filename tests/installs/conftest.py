@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,13 +110,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make_environment(wheel: Path, torch_packages: Path, tmp_path_factory: pytest.TempPathFactory):
-    """Installs the wheel with some extras into an environment of its own."""
+    """Installs the wheel with some extras, and packages of this checkout, into an environment of its own."""
 
-    def make(*extras: str) -> Environment:
+    def make(*extras: str, packages: Sequence[str] = ()) -> Environment:
         root = tmp_path_factory.mktemp("-".join(extras) or "none") / "venv"
         # pip and Python look there after the environment's own packages.
         (make_venv(root) / "torch.pth").write_text(f"{torch_packages}\n")
-        install(root, f"{wheel}[{','.join(extras)}]" if extras else wheel)
+        own = [CHECKOUT / "packages" / name for name in packages]
+        install(root, f"{wheel}[{','.join(extras)}]" if extras else wheel, *own)
         return Environment(root, tmp_path_factory.mktemp("work"))
 
     return make

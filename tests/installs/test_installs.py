@@ -7,11 +7,14 @@ import json
 import re
 import signal
 import urllib.request
+import zipfile
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.installs
 
+WEIGHTS = Path(__file__).parents[2] / "packages/multilingual/src/unembed_multilingual/model.safetensors"
 TEXT = "Embeddings are not anonymous."
 PEOPLE = ("anna", "the nurse", "our lawyer", "my brother", "the landlord")
 THINGS = ("the salary list", "a long letter", "the contract")
@@ -20,7 +23,7 @@ TEXTS = [f"{who} {did} {what}." for who in PEOPLE for did in ("sent", "forgot", 
 
 @pytest.fixture(scope="class")
 def unembed(request, make_environment):
-    environment = make_environment(*request.cls.extras)
+    environment = make_environment(*request.cls.extras, packages=request.cls.packages)
     (environment.work / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     environment.run_python(
         "import numpy; numpy.save('vectors.npy', numpy.random.default_rng(0).normal(size=(3, 384)).astype('f4'))"
@@ -43,6 +46,7 @@ class Install:
     """An installation with the class's extras."""
 
     extras: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     def test_the_command_is_the_wheel_s(self, unembed):
         assert re.fullmatch(r"unembed [\d.]+\S*\n", unembed.works("--version"))
@@ -67,6 +71,14 @@ class Install:
 
 
 class TestNone(Install):
+    def test_the_wheel_holds_one_inverter_and_names_what_to_type_for_others(self, wheel, unembed):
+        with zipfile.ZipFile(wheel) as files:
+            assert sum(name.endswith("model.safetensors") for name in files.namelist()) == 1
+        assert "pip install ./packages/multilingual" in unembed.works("inverters")
+        ended = unembed.run("invert", "vectors.npy", "--model", "multilingual")
+        assert ended.code == 2
+        assert ended.err.splitlines()[-1].endswith("run: pip install ./packages/multilingual")
+
     def test_the_python_api_inverts_vectors(self, unembed):
         code = "import numpy; from unembed import Inverter\n"
         code += "for inversion in Inverter.default().invert(numpy.load('vectors.npy')): print(inversion.text)"
@@ -104,6 +116,20 @@ class TestNone(Install):
     )
     def test_a_store_names_its_extra(self, unembed, extra, uri):
         unembed.lacks(extra, "words", uri)
+
+
+@pytest.mark.skipif(not WEIGHTS.is_file(), reason="the weights of packages/multilingual are not here")
+class TestMultilingual(Install):
+    packages = ("multilingual",)
+
+    def test_the_inverter_is_listed_and_reads_vectors(self, unembed):
+        listed = json.loads(unembed.works("inverters", "--json"))["multilingual"]
+        assert (listed["dim"], len(listed["languages"])) == (512, 14)
+        unembed.run_python(
+            "import numpy; numpy.save('wide.npy', numpy.random.default_rng(0).normal(size=(2, 512)).astype('f4'))"
+        )
+        assert len(unembed.works("invert", "wide.npy", "--model", "multilingual", "--json").splitlines()) == 2
+        assert len(unembed.works("words", "wide.npy", "--model", "multilingual").splitlines()) == 2
 
 
 class WithEncoders(Install):

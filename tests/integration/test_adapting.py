@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from unembed import Inverter
+from unembed.adaptation import tuning
 from unembed.alignment import LEAST_PAIRS
 from unembed.corpus import bundled_texts
 from unembed.encoders import Encoder, EncoderDescription
 from unembed.errors import CheckpointError, ConfigError, EncoderError, VectorError
 
 PAIRS = 250
+LEAKED = 3500
 OURS = ["The cat is sleeping on the sofa.", "She bought a new car last week.", "how to make bread at home"]
 
 
@@ -194,6 +196,48 @@ def test_too_few_texts_are_refused(minilm, tmp_path, run_cli, monkeypatch):
     assert "at least 50 are needed" in ended.err
     both = ("--texts", tmp_path / "few.txt", "--pairs-from", "x.npy")
     assert "exclude each other" in run_cli("adapt", "any", *both, "--output", tmp_path / "out").err
+
+
+@pytest.fixture(scope="module")
+def unpaired(base, minilm) -> Inverter:
+    """Adapted with vectors of texts that nobody knows, and other texts of the same kind."""
+    texts = bundled_texts()
+    leaked = RotatedEncoder(minilm).encode(texts[:LEAKED])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tuning, "_MOST_STEPS", 20)
+        patched.setattr(tuning, "_FEWEST_STEPS", 20)
+        return base.adapt_unpaired(leaked, texts[LEAKED : 2 * LEAKED], encoder="rotated", own_encoder=minilm)
+
+
+def test_vectors_alone_are_enough_where_texts_of_the_same_kind_are_at_hand(unpaired, minilm):
+    vectors = RotatedEncoder(minilm).encode(OURS)
+    mapped = unpaired.adaptation.there.map_array(vectors)
+    assert (mapped * minilm.encode(OURS)).sum(1).mean() > 0.7
+    words = {word for word, _ in unpaired.words(vectors[:1], top=12)[0]}
+    assert {"cat", "sleeping"} & words
+
+
+def test_an_inverter_adapted_without_pairs_says_so(unpaired, tmp_path):
+    unpaired.save_pretrained(tmp_path / "rotated")
+    facts = json.loads((tmp_path / "rotated" / "config.json").read_text())
+    assert (facts["method"], facts["pairs"], facts["encoder"]["name"]) == ("unpaired", 0, "rotated")
+    assert facts["metrics"]["agreement"] > 0.5
+    assert "held-out vectors" in (tmp_path / "rotated" / "README.md").read_text()
+    loaded = Inverter.from_pretrained(str(tmp_path / "rotated"), device="cpu")
+    assert loaded.info.encoder.dim == 400
+
+
+def test_vectors_of_nothing_are_refused(minilm, tmp_path, monkeypatch, run_cli):
+    monkeypatch.setattr(Inverter, "load_encoder", lambda self, **options: minilm)
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).normal(size=(2000, 400)).astype(np.float32))
+    (tmp_path / "texts.txt").write_text("\n".join(bundled_texts()[:2000]))
+    arguments = ("adapt", "unknown", "--unpaired", tmp_path / "noise.npy", "--output", tmp_path / "out")
+    ended = run_cli(*arguments, "--texts", tmp_path / "texts.txt")
+    assert ended.code == 2
+    assert "No map was found that deserves trust" in ended.err
+    assert not (tmp_path / "out" / "config.json").exists()
+    assert "--unpaired needs texts of the same kind" in run_cli(*arguments).err
+    assert "exclude each other" in run_cli(*arguments, "--pairs-from", tmp_path / "noise.npy").err
 
 
 def _edit(folder, **changes) -> None:

@@ -1,5 +1,6 @@
 """The benchmarks run; what they measure is not for tests, which share their machine."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -31,7 +32,9 @@ def test_the_audit_benchmark_compares_measured_with_estimated_figures(tmp_path):
     assert "Verdicts that contradict each other: 0 of 1" in done.stdout
 
 
-def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_texts(tmp_path, minilm):
+@pytest.fixture
+def tiny_inverter(tmp_path, minilm):
+    """Saves an inverter for all-MiniLM-L6-v2 that has learnt nothing, and returns its folder."""
     from unembed.canvas import CanvasVocabulary, tokenizer_hash
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
     from unembed.config import ModelConfig, NoiseConfig
@@ -46,7 +49,7 @@ def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_te
         width=8,
         heads=1,
         feedforward=8,
-        readout={"kind": "none"},
+        readout={"kind": "mlp", "bottleneck": 4},
     )
     info = CheckpointInfo(
         encoder=minilm.description,
@@ -57,11 +60,15 @@ def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_te
         training_rows=0,
     )
     save_checkpoint(tmp_path / "inverter", Checkpoint(ConditionalMDLM(config, vocabulary), minilm.tokenizer, info))
+    return tmp_path / "inverter"
+
+
+def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_texts(tmp_path, tiny_inverter):
     texts = ["the old man drinks tea at home.", "a bird sings in the tall tree.", "two dogs play in the deep snow."]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     place = tmp_path / "result.json"
     command = [sys.executable, str(RUN.with_name("decoding.py")), "--quick", "--json", str(place)]
-    command += ["--model", str(tmp_path / "inverter"), "--texts", str(tmp_path / "texts.txt")]
+    command += ["--model", str(tiny_inverter), "--texts", str(tmp_path / "texts.txt")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(place.read_text())
@@ -70,6 +77,59 @@ def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_te
     assert "n = 3" in result["notes"][0]
     by_name = {row[0]: row for row in result["rows"]}
     assert by_name["sequential"][-2] == "100.0%"
+
+
+class TestLanguages:
+    LINES = (
+        "de\tDie Rechnung {} ist noch offen.",
+        "zh\t会议上讨论了合同{}。",
+        "sv\tFakturan {} är inte betald.",
+    )
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        with gzip.open(tmp_path / "corpus.tsv.gz", "wt", encoding="utf-8") as lines:
+            for number in range(60):
+                lines.writelines(f"{line.format(number)}\n" for line in self.LINES)
+        self.run("split", tmp_path / "corpus.tsv.gz", "--output", tmp_path / "languages")
+        return tmp_path / "languages"
+
+    def run(self, *arguments):
+        command = [sys.executable, str(RUN.with_name("languages.py")), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def test_lines_of_languages_that_the_encoder_knows_are_divided_by_their_hash(self, folder):
+        held = {path.name: path.read_text().splitlines() for path in folder.glob("heldout-*.txt")}
+        other = (folder / "other.txt").read_text().splitlines()
+        assert set(held) == {"heldout-de.txt"}, "the Chinese lines are too short to be held out"
+        assert 2 <= len(held["heldout-de.txt"]) <= 20
+        assert len(held["heldout-de.txt"]) + len(other) == 120
+        assert not set(held["heldout-de.txt"]) & set(other)
+        assert not any("Fakturan" in line for line in other)
+
+    def test_each_language_is_a_row_with_its_figures(self, folder, tmp_path, tiny_inverter):
+        (tmp_path / "english.txt").write_text("The bill is due.\nTwo dogs.\nHow old is she?\n")
+        place = tmp_path / "result.json"
+        options = ["--english", tmp_path / "english.txt", "--beside", tiny_inverter, "--quick", "--json", place]
+        (folder / "heldout-zh.txt").write_text("开会\n合同\n日本\n")
+        (folder / "heldout-de.txt").write_text("Guten Tag\nDanke\nBis morgen\n")
+        out = self.run("evaluate", folder, "--model", tiny_inverter, "--show", 1, *options)
+        result = json.loads(place.read_text())
+        assert {row[0] for row in result["rows"][:3]} == {"Chinese", "English", "German"}
+        assert result["rows"][3][0] == "English"
+        assert result["columns"][3:6] == ["token F1", "cosine", "exact match"]
+        assert "| language | token F1 | original | recovered |" in out
+
+    def test_words_are_counted_by_characters_where_there_are_no_spaces(self):
+        sys.path.append(str(RUN.parent))
+        from languages import word_recall
+
+        common = frozenset(("die", "ist"))
+        assert word_recall("Die Rechnung ist offen", ["rechnung", "Haus"], common) == 0.5
+        assert word_recall("会议讨论了合同", ["会议", "合同", "日本"], common) == pytest.approx(4 / 6)
+        assert word_recall("42", ["x"], common) is None
 
 
 def test_the_adapting_benchmark_compares_adapted_inverters_with_their_base(tmp_path):

@@ -39,12 +39,12 @@ def test_procrustes_finds_a_rotation_from_few_pairs():
 
 
 def test_a_ridge_gives_the_residuals_of_the_rows_that_are_left_out():
-    from unembed.alignment.fitting import _ridge
+    from unembed.alignment.fitting import ridge
 
     source, target = (side - side.mean(0) for side in spaces(60))
     for inputs in (source, np.tile(source, 4)):  # fewer and more columns than rows
         strength = 0.3 * (inputs**2).sum(1).mean()
-        _, residuals = _ridge(inputs, target, 0.3)
+        _, residuals = ridge(inputs, target, 0.3)
         rest = np.arange(60) != 5
         gram = inputs[rest].T @ inputs[rest] + strength * np.eye(inputs.shape[1])
         without = np.linalg.solve(gram, inputs[rest].T @ target[rest])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unembed.audit.language import language_of, language_of_inverter, languages_of
+from unembed.audit.language import is_in, language_of, languages_of, languages_of_inverter, name_languages
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,24 @@ def test_a_text_that_cannot_be_told_is_taken_for_the_commonest_language():
     assert languages_of(["invoice 1", "invoice 2"]) == [None, None]
 
 
-def test_an_inverter_writes_the_language_of_its_commonest_words(build_reader):
+def test_an_inverter_writes_the_languages_that_it_names_or_that_of_its_commonest_words(build_reader):
     inverter = build_reader("linear")
     base = inverter.model.readout.base
     for word in ("the", "a", "in", "is"):
         base[inverter.tokenizer.token_to_id(word) or 0] = 1.0
-    assert language_of_inverter(inverter) == "English"
+    assert languages_of_inverter(inverter) == ("English",)
+    inverter.info = inverter.info.model_copy(update={"languages": ("de", "zh")})
+    assert languages_of_inverter(inverter) == ("Chinese", "German")
 
 
 def test_an_inverter_without_a_readout_has_no_known_language(make_inverter):
     with torch.no_grad():
-        assert language_of_inverter(make_inverter()) is None
+        assert languages_of_inverter(make_inverter()) == ()
+
+
+def test_a_text_that_is_told_by_its_script_may_be_in_any_language_of_that_script():
+    assert is_in("German", ["English", "German"])
+    assert is_in("Chinese or Japanese", ["Japanese"])
+    assert is_in("a language in Cyrillic script", ["Russian"])
+    assert not is_in("a language in Cyrillic script", ["English", "Arabic"])
+    assert name_languages(["zh", "de", "xx"]) == ["Chinese", "German", "xx"]

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def recovery(text, guided, cosine=0.7):
 def measured(name, pairs):
     originals = [original for original, _ in pairs]
     known = OriginalTexts(originals, originals, [ids_of(text) for text in originals], ["English"] * len(pairs))
-    make = RowMaker([f"id-{row}" for row in range(len(pairs))], Inverter, Sight(8, "English"), True, Detectors())
+    make = RowMaker([f"id-{row}" for row in range(len(pairs))], Inverter, Sight(8, ["English"]), True, Detectors())
     rows = make.measured(0, [recovery(text, name == "guided") for _, text in pairs], known)
     recovered = [text for _, text in pairs]
     return describe_attack(
@@ -79,7 +80,7 @@ def estimated(name, pairs, seed, cosine=0.7):
     values |= dict(zip(SIGHT, (long, other, unseen, np.maximum(unseen, readable)), strict=True))
     values |= {name: random.uniform(0, 1, 60) for name in ("content_precision", "content_recall", "exact_match")}
     known = KnownRecoveries(["a", "b", "c"] * 20, random.normal(size=(60, 4)), values)
-    make = RowMaker([f"id-{row}" for row in range(len(pairs))], Inverter, Sight(8, "English"), True, Detectors())
+    make = RowMaker([f"id-{row}" for row in range(len(pairs))], Inverter, Sight(8, ["English"]), True, Detectors())
     recovered = [text for _, text in pairs]
     rows = make.estimated(
         0, [recovery(text, False, cosine) for text in recovered], known, random.normal(size=(len(pairs), 4))
@@ -108,7 +109,7 @@ def audit_of(attacks, threshold):
         source=SourceFacts("db", StorageInfo("x"), 8, 1000, Counter(), (1, 1, 1), not estimated, {"all": 1000}),
         encoder=Identified("e", "because", True),
         inverter={"parameters": 1, "training texts": 1},
-        language="English",
+        languages=["English"],
         sample=attacks[0].n,
         wanted=attacks[0].n,
         seed=0,
@@ -195,6 +196,22 @@ def test_a_measured_report_agrees_with_its_rows(pairs, few, threshold):
 @given(pairs=pairs, seed=st.integers(0, 99), threshold=thresholds)
 def test_an_estimated_report_agrees_with_its_rows(pairs, seed, threshold):
     check(audit_of([estimated("blind", pairs, seed), estimated("guided", pairs, seed)], threshold))
+
+
+def test_the_report_says_in_which_languages_each_kind_is_looked_for():
+    audit = audit_of([measured("blind", [("maria keller salary", "maria keller"), ("the contract", "lisbon")])], 0.1)
+    assert {leak["kind"]: leak["coverage"]["languages"] for leak in to_json(audit)["attacks"][0]["leaks"]} == {
+        "names": ("English",),
+        "places": ("English",),
+        "medical terms": ("English",),
+    }
+    page = render(audit)
+    assert "English; in any language 1,300 first names in Latin letters" in page
+    assert "medical terms." in page
+    assert "writes up to 8 tokens of English." in page
+    multilingual = render(replace(audit, languages=["English", "German"]))
+    assert "medical terms (English)." in multilingual
+    assert "writes up to 8 tokens of English, German." in multilingual
 
 
 def test_the_rows_are_in_the_json():

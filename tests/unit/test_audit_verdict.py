@@ -31,7 +31,7 @@ def audit_of(*attacks, threshold=0.1, vectors=10_000):
         source=SourceFacts("db", StorageInfo("x"), 8, vectors, Counter(), (1, 1, 1), True, {}),
         encoder=Identified("e", "because", True),
         inverter={},
-        language="English",
+        languages=["English"],
         sample=attacks[0].n,
         wanted=attacks[0].n,
         seed=0,

@@ -5,14 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from unembed.audit import WordReader
 from unembed.audit.calibration import Clues, load_stored
 from unembed.audit.finding import RANKS, Trust, trust_for
+from unembed.audit.words import _forms, _known_words
+from unembed.canvas.marks import SubwordMarks
 from unembed.errors import ConfigError
 from unembed.measures import stem
-from unembed.store import embed_texts
+from unembed.store import Store, embed_texts, find_words
 
+MARKS = SubwordMarks(start="▁")
 VECTORS = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
 
 
@@ -88,6 +92,78 @@ def test_a_word_to_find_is_looked_for_in_all_its_forms(inverter):
     forms = {reader.words[index] for index in reader.wanted["sleeping"]}
     assert forms == {"sleeping", *(name for name in names if stem(name) == "sleep")}
     assert "sleeps" in forms
+
+
+class TestOtherScripts:
+    """A tokenizer for many languages cuts most words into pieces, and minds case and accents."""
+
+    TEXTS = (
+        "Die Rechnung ist offen",
+        "Счёт не оплачен",
+        "الفاتورة غير مدفوعة",
+        "会议讨论合同",
+        "日本のサーバー",
+        "café crème",
+        "월드컵 경기",
+    )
+    PIECES = ("▁Rech", "nung", "▁offen", "▁Сч", "ёт", "▁оплачен", "▁الف", "اتورة", "▁غير", "会议", "讨论", "合同")
+    MORE = ("▁日本", "日本", "の", "サーバー", "▁café", "▁cr", "ème", "▁월드컵", "▁경기", "▁Die", "▁ist")
+
+    @pytest.fixture
+    def build(self, build_reader, build_fake_encoder, tmp_path):
+        letters = sorted({letter for text in self.TEXTS for letter in text if letter != " "})
+        pieces = [("<unk>", 0.0), ("▁", -9.0), *((piece, -4.0) for piece in (*self.PIECES, *self.MORE))]
+        tokenizer = Tokenizer(models.Unigram(pieces + [(letter, -12.0) for letter in letters], unk_id=0))
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Metaspace()
+        tokenizer.add_special_tokens(["<unk>"])
+        texts = [text for text in self.TEXTS for _ in range(12)]
+        embed_texts(texts.__iter__, tmp_path / "store", build_fake_encoder(tokenizer), canvas_length=40)
+
+        def build(*, known, languages=()):
+            inverter = build_reader("linear", tmp_path / "store")
+            inverter.known_words = tuple(find_words(Store(tmp_path / "store"))) if known else ()
+            inverter.info = inverter.info.model_copy(update={"languages": languages})
+            return inverter
+
+        return build
+
+    def test_words_of_the_training_texts_are_named_whole_as_they_are_written(self, build):
+        words = WordReader(build(known=True), vocabulary=1000).words
+        assert {"Rechnung", "Счёт", "оплачен", "الفاتورة", "غير", "café", "crème", "월드컵", "경기"} <= set(words)
+        assert {"会议", "合同", "日本", "サーバー"} <= set(words)
+        assert not {"Rech", "nung", "Сч", "ёт", "الف", "の"} & set(words)
+
+    def test_without_these_a_piece_that_begins_a_word_stands_for_it(self, build):
+        words = WordReader(build(known=False), vocabulary=1000).words
+        assert {"Rech", "оплачен", "会议", "サーバー", "월드컵"} <= set(words)
+        assert not {"nung", "ёт", "の"} & set(words)
+
+    def test_words_are_read_out_of_vectors_in_every_script(self, build, build_fake_encoder):
+        inverter = build(known=True)
+        found = WordReader(inverter, top=2).read(build_fake_encoder(inverter.tokenizer).encode(self.TEXTS))
+        expected = ["Rechnung", "Счёт", "الفاتورة", "会议", "サーバー", "crème", "월드컵"]
+        right = [word in found.names_of(row) for row, word in enumerate(expected)]
+        assert sum(right) >= 6
+
+    def test_the_commonest_words_of_the_inverter_s_languages_are_not_named(self, build):
+        assert {"Die", "ist"} <= set(WordReader(build(known=True), vocabulary=1000).words)
+        german = WordReader(build(known=True, languages=("de",)), vocabulary=1000).words
+        assert not {"Die", "ist"} & set(german)
+        assert "Rechnung" in german
+
+    @pytest.mark.parametrize(
+        ("given", "pieces"), [("rechnung", ["▁Rech", "nung"]), ("会议", ["会议"]), ("合同会议", ["合同", "会议"])]
+    )
+    def test_a_word_is_found_in_any_case_and_by_the_pieces_that_it_has_inside_a_text(self, build, given, pieces):
+        inverter = build(known=True)
+        forms = _forms(given, _known_words(inverter, MARKS), inverter, MARKS)
+        assert pieces in [[inverter.tokenizer.id_to_token(token) for token in tokens] for tokens in forms.values()]
+
+    def test_more_words_are_looked_for_where_there_are_more_languages(self, build, monkeypatch):
+        monkeypatch.setattr("unembed.audit.words.VOCABULARY", 2)
+        assert len(WordReader(build(known=True)).words) == 2
+        assert len(WordReader(build(known=True, languages=("ar", "ru", "zh"))).words) == 6
 
 
 class TestTrust:

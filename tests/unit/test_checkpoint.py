@@ -31,6 +31,23 @@ def test_a_folder_holds_four_files_and_nothing_that_runs_code(inverter, tmp_path
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "README.md"}
 
 
+def test_words_and_languages_of_the_training_texts_are_kept(inverter, tmp_path):
+    inverter.known_words = ("the", "Rechnung", "会议")
+    inverter.info = inverter.info.model_copy(update={"languages": ("de", "no", "zh")})
+    inverter.save_pretrained(tmp_path / "it")
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu")
+    assert loaded.known_words == inverter.known_words
+    assert loaded.info.languages == ("de", "no", "zh")
+    assert 'language: ["de", "no", "zh"]' in (tmp_path / "it" / "README.md").read_text()
+
+
+def test_words_that_cannot_be_read_are_an_error(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    (tmp_path / "it" / "words.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(CheckpointError, match=r"words\.txt cannot be read"):
+        Inverter.from_pretrained(tmp_path / "it")
+
+
 def test_half_precision_halves_the_file(inverter, tmp_path):
     inverter.save_pretrained(tmp_path / "full")
     inverter.save_pretrained(tmp_path / "half", "float16")

@@ -120,6 +120,15 @@ def test_characters_that_no_piece_has_are_lost_and_counted():
     assert count_lost([], reduced) == (0, 0)
 
 
+def test_no_canvas_holds_the_unknown_token_of_a_reduced_unigram_tokenizer():
+    tokenizer = reduce_vocabulary(unigram(), count_pieces(CORPUS, unigram()), 100)
+    unknown = tokenizer.token_to_id("<unk>")
+    assert CanvasVocabulary.of(tokenizer).special == (unknown,)
+    ((ids, text, _),) = zip(*fit_to_canvas(["the small 猫"], tokenizer, 20), strict=True)
+    assert unknown not in ids
+    assert "<unk>" not in text
+
+
 def test_a_vocabulary_that_holds_not_even_the_letters_is_refused(whole):
     with pytest.raises(ConfigError, match="does not even hold"):
         reduce_vocabulary(whole, count_pieces(CORPUS, whole), 10)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from unembed.audit.leaks import KINDS, LeakDetectors, find_leaks, gives_back, read_pattern, read_terms
+from unembed.audit.assumptions import state_coverage
+from unembed.audit.leaks import KINDS, LeakDetectors, coverage_of, find_leaks, gives_back, read_pattern, read_terms
 from unembed.audit.leaks import names as names_module
 from unembed.audit.leaks.scoring import LabelledLine, score
 from unembed.errors import ConfigError
@@ -108,6 +109,39 @@ class TestLabelledLines:
         assert (result.precision, result.recall) == (0.5, 1.0)
         result = score(lines, lambda text: [], ["places"])["places"]
         assert (result.precision, result.recall) == (1.0, 0.0)
+
+
+class TestLanguages:
+    def test_a_kind_of_one_form_is_found_in_any_language(self):
+        for kind in ("e-mail addresses", "card numbers", "bank accounts", "IP addresses", "tickets"):
+            assert str(coverage_of(kind)) == "any language"
+            assert coverage_of(kind).misses(["German", "Chinese"]) == []
+
+    def test_a_kind_that_knows_english_misses_other_languages(self):
+        assert coverage_of("religion").misses(["English", "German"]) == ["German"]
+        assert coverage_of("street addresses").misses(["English", "German", "Russian"]) == ["Russian"]
+        assert str(coverage_of("dates")) == "English; in any language those in numbers"
+
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("Geboren am 03.05.1971 in Ulm", "dates"),
+            ("позвоните +44 20 7946 0958", "phone numbers"),
+            ("Das kostet 40 €", "amounts of money"),
+            ("Maria hat angerufen", "names"),
+            ("Lindenstraße 12", "street addresses"),
+            ("rua da Prata 80", "street addresses"),
+            ("schreib an maria@example.com", "e-mail addresses"),
+        ],
+    )
+    def test_what_is_said_to_be_found_in_other_languages_is(self, text, kind, no_model):
+        assert kind in [leak.kind for leak in find_leaks(text)]
+
+    def test_the_report_says_so_where_the_inverter_writes_other_languages(self):
+        assert state_coverage(KINDS, ["English"]) == []
+        (sentence,) = state_coverage(KINDS, ["English", "German"])
+        assert "religion" in sentence
+        assert "street addresses" not in sentence
 
 
 class TestOwnDetectors:

@@ -28,7 +28,7 @@ def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store, 
     hidden = [layer.out_features for layer in model.length_head if hasattr(layer, "out_features")][:-1]
     assert hidden == (widths or [16])
     stages = []
-    fit_length_head(model, store, 0, lambda *stage: stages.append(stage))
+    fit_length_head(model, store, store, 0, lambda *stage: stages.append(stage))
     counts = torch.bincount(torch.tensor(store.lengths.tolist())).float()
     shares = counts[counts > 0] / counts.sum()
     assert surprise(model, store) < 0.8 * float(-(shares * shares.log()).sum())
@@ -38,7 +38,7 @@ def test_the_length_head_learns_more_than_how_common_each_length_is(tiny_store, 
 def test_a_fixed_canvas_has_no_length_to_learn(tiny_store):
     store = Store(tiny_store / "train")
     model = build_for_store(ModelRecipe(canvas="fixed", **SHAPE), store.manifest)
-    fit_length_head(model, store, 0)
+    fit_length_head(model, store, store, 0)
     assert model.length_head is None
 
 
@@ -57,7 +57,16 @@ def test_training_leaves_the_length_head_as_it_was_fitted(tiny_store, tmp_path):
         "test",
     )
     train(recipe, device="cpu")
-    fit_length_head(model, store, recipe.training.seed)
+    fit_length_head(model, store, Store(tiny_store / "validation"), recipe.training.seed)
     trained, latest = (load_checkpoint(tmp_path / "run" / name).model for name in ("best", "latest"))
     assert surprise(trained, store) == surprise(latest, store)
     assert surprise(trained, store) == pytest.approx(surprise(model, store), rel=1e-5)
+
+
+def test_a_length_head_that_does_better_on_held_out_rows_stays(tiny_store):
+    store, validation = Store(tiny_store / "train"), Store(tiny_store / "validation")
+    model = build_for_store(ModelRecipe(**SHAPE), store.manifest)
+    fit_length_head(model, validation, validation, 0)
+    fitted = surprise(model, validation)
+    fit_length_head(model, store, validation, 1)
+    assert surprise(model, validation) == pytest.approx(fitted, rel=1e-6)

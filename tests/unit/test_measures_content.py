@@ -80,3 +80,20 @@ class TestPassages:
     def test_half_of_the_content_words_are_enough(self):
         assert readable("insulin", "insulin with aspirin") == 1.0
         assert readable("insulin", "insulin with aspirin and codeine") == 0.0
+
+
+class TestWithoutSpaces:
+    def test_a_chinese_text_is_compared_by_its_characters(self):
+        assert content_words("我们在会议上讨论了新的合同。") == list("会议上讨论新合同")
+        assert passage_recall("会议 合同", "会议讨论合同") == pytest.approx(4 / 6)
+        assert readable("会议合同", "会议讨论合同") == 1.0
+
+    def test_japanese_grammar_does_not_count_and_a_katakana_word_is_one(self):
+        assert content_words("会社のサーバーは止まった") == ["会", "社", "サーバー", "止"]
+
+    def test_a_text_of_grammar_alone_is_compared_as_it_is(self):
+        assert content_words("ありがとう") == ["ありがとう"]
+
+    def test_other_scripts_have_words(self):
+        assert content_words("Счёт ещё не оплачен") == ["счёт", "ещё", "не", "оплачен"]
+        assert content_words("لم يتم دفع الفاتورة") == ["لم", "يتم", "دفع", "الفاتورة"]

@@ -97,6 +97,14 @@ def test_a_run_leaves_best_latest_milestones_curves_metrics_and_its_recipe(recip
     assert not list(folder.rglob("*.pt")) + list(folder.rglob("*.bin")) + list(folder.rglob("*.pkl"))
 
 
+def test_an_inverter_knows_the_words_and_the_languages_of_its_training_texts(recipe, tmp_path):
+    run(recipe(data={"languages": ["en"]}, training={"steps": 2, "warmup_steps": 1}))
+    saved = load_checkpoint(tmp_path / "run" / "latest")
+    assert saved.info.languages == ("en",)
+    assert saved.known_words[0] == "the"
+    assert "garden" not in saved.known_words, "it is too rare"
+
+
 def test_an_inverter_holds_the_averaged_weights_and_names_no_folder_of_this_machine(recipe, tmp_path):
     run(recipe())
     state, weights = (load_file(tmp_path / "run" / name) for name in ("state.safetensors", "latest/model.safetensors"))

@@ -1,4 +1,4 @@
-"""Pairs: texts with their vectors by two encoders, that of an inverter and the one to adapt it to."""
+"""Texts with their vectors by the encoder of an inverter, and, as pairs, by the encoder to adapt it to as well."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +37,18 @@ class Pairs:
     """Where the texts came from, in words."""
 
 
+@dataclass(frozen=True)
+class OwnTexts:
+    """Texts with their vectors by the encoder of the inverter alone."""
+
+    ids: Sequence[Sequence[int]]
+    """Each text's tokens, as the inverter's tokenizer numbers them."""
+    vectors: np.ndarray
+    """(n, k)"""
+    origin: str
+    """Where the texts came from, in words."""
+
+
 def embed_pairs(
     texts: Sequence[str],
     theirs: Encoder,
@@ -53,26 +65,31 @@ def embed_pairs(
 
     The vectors are kept in ``folder``: if the work is interrupted, or an endpoint fails, the next call goes on there.
     """
-    different = list(dict.fromkeys(text for text in map(well_formed, texts) if text.strip()))
-    stores: list[Store] = []
-    for name, encoder in (("theirs", theirs), ("ours", ours)):
-        label = f"Embedding with {encoder.description.name}"
-        embed_texts(
-            lambda: iter(different),
-            folder / name,
-            encoder,
-            tokenizer=tokenizer,
-            canvas_length=canvas_length,
-            shard_lines=_SHARD,
-            batch_size=batch_size,
-            on_shard=lambda shard: on_progress(label, shard.lines, len(different)),  # noqa: B023 - called at once
-        )
-        stores.append(Store(folder / name))
-    rows = np.arange(len(stores[0]))
-    ids = [row[:length].tolist() for row, length in zip(stores[0].tokens(rows), stores[0].lengths, strict=True)]
-    pairs = Pairs(theirs.description, ids, stores[0].embeddings(rows), stores[1].embeddings(rows), origin)
+    different = _different(texts)
+    stores = [
+        _embed(different, encoder, folder / name, tokenizer, canvas_length, batch_size, on_progress)
+        for name, encoder in (("theirs", theirs), ("ours", ours))
+    ]
+    (ids, known), (_, own) = map(_contents, stores)
+    pairs = Pairs(theirs.description, ids, known, own, origin)
     _check_repeats(theirs, tokenizer.decode_batch(ids[:_REPEATED]), pairs.theirs[:_REPEATED])
     return pairs
+
+
+def embed_own(
+    texts: Sequence[str],
+    encoder: Encoder,
+    folder: Path,
+    *,
+    tokenizer: Tokenizer,
+    canvas_length: int,
+    origin: str,
+    batch_size: int = 32,
+    on_progress: OnProgress = lambda label, more, total: None,
+) -> OwnTexts:
+    """Embed texts with the inverter's own encoder, each once and cut to what a canvas holds; kept in ``folder``."""
+    store = _embed(_different(texts), encoder, folder, tokenizer, canvas_length, batch_size, on_progress)
+    return OwnTexts(*_contents(store), origin)
 
 
 def pair_known(
@@ -95,6 +112,41 @@ def pair_known(
             known.setdefault(text, (row, kept))
     rows = [row for row, _ in known.values()]
     return Pairs(encoder, [ids for _, ids in known.values()], vectors[rows], ours.encode(list(known)), origin)
+
+
+def _different(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(text for text in map(well_formed, texts) if text.strip()))
+
+
+def _embed(
+    texts: list[str],
+    encoder: Encoder,
+    folder: Path,
+    tokenizer: Tokenizer,
+    canvas_length: int,
+    batch_size: int,
+    on_progress: OnProgress,
+) -> Store:
+    """Embed texts into a store, or go on with one that is there."""
+    label = f"Embedding with {encoder.description.name}"
+    embed_texts(
+        lambda: iter(texts),
+        folder,
+        encoder,
+        tokenizer=tokenizer,
+        canvas_length=canvas_length,
+        shard_lines=_SHARD,
+        batch_size=batch_size,
+        on_shard=lambda shard: on_progress(label, shard.lines, len(texts)),
+    )
+    return Store(folder)
+
+
+def _contents(store: Store) -> tuple[list[list[int]], np.ndarray]:
+    """Return the ids of each text of a store, and their vectors."""
+    rows = np.arange(len(store))
+    ids = [row[:length].tolist() for row, length in zip(store.tokens(rows), store.lengths, strict=True)]
+    return ids, store.embeddings(rows)
 
 
 def _check_repeats(encoder: Encoder, texts: Sequence[str], vectors: np.ndarray) -> None:

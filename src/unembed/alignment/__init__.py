@@ -2,5 +2,6 @@
 
 from unembed.alignment.maps import SpaceMap
 from unembed.alignment.paired import LEAST_PAIRS, PairedFit, fit_pairs
+from unembed.alignment.unpaired import UnpairedAlignment, align_unpaired
 
-__all__ = ["LEAST_PAIRS", "PairedFit", "SpaceMap", "fit_pairs"]
+__all__ = ["LEAST_PAIRS", "PairedFit", "SpaceMap", "UnpairedAlignment", "align_unpaired", "fit_pairs"]

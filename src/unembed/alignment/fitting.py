@@ -38,7 +38,7 @@ class Ridge:
     def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
         """Solve the regression."""
         means = source.mean(0), target.mean(0)
-        matrix, _ = _ridge(source - means[0], target - means[1], self.penalty)
+        matrix, _ = ridge(source - means[0], target - means[1], self.penalty)
         return SpaceMap.linear(means[0], matrix, means[1])
 
 
@@ -75,7 +75,7 @@ class Posterior:
     def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
         """Fit function and noise, and invert them."""
         source_mean, target_mean = source.mean(0), target.mean(0)
-        forward, residuals = _ridge(target - target_mean, source - source_mean, self.penalty)  # (k, d), (n, d)
+        forward, residuals = ridge(target - target_mean, source - source_mean, self.penalty)  # (k, d), (n, d)
         noise = residuals.T @ residuals / len(residuals)
         noise = 0.5 * noise + 0.5 * np.diag(np.diag(noise))  # n pairs do not tell d x d covariances
         joint = np.cov(target.T) @ forward  # (k, d)
@@ -130,7 +130,7 @@ def methods_for(pairs: int) -> list[Method]:
     return [method for method in candidates if pairs >= method.least_pairs]
 
 
-def _ridge(inputs: np.ndarray, outputs: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def ridge(inputs: np.ndarray, outputs: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
     """Regress centred outputs (n, k) on centred inputs (n, d); the penalty is relative to a row's mean square.
 
     Returns:

@@ -1,6 +1,7 @@
 """From pairs of vectors to the best map between two encoders, judged on pairs that the map has not seen."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from unembed.alignment.fitting import Method, Ridge, methods_for
 from unembed.alignment.maps import SpaceMap
 from unembed.errors import VectorError
-from unembed.measures.vectors import find_faults
+from unembed.measures.vectors import find_faults, normalise
 from unembed.progress import OnProgress
 
 LEAST_PAIRS = 50
@@ -68,59 +69,73 @@ def fit_pairs(
     source, target = _directions(source, "first"), _directions(target, "second")
     _check_pairs(source, target)
     folds = np.random.default_rng(seed).permutation(len(source)) % _FOLDS
+    # Methods are compared on as many folds as give enough texts to judge them by; the best one then maps all folds.
+    compared = min(_FOLDS, math.ceil(_FOLDS * _JUDGED / len(source)))
+    judged = np.flatnonzero(folds < compared)
+    rows = judged[np.random.default_rng(seed).permutation(len(judged))[:_JUDGED]]
     methods = methods_for(len(source) * (_FOLDS - 1) // _FOLDS)
-    measured = []
+    measured: list[tuple[float, Method]] = []
+    best, top1 = -math.inf, 0.0
     for method in methods:
-        mapped = _map_held_out(method, source, target, folds)
-        rows = np.random.default_rng(seed).permutation(len(source))[:_JUDGED]
-        cosines = (mapped * target).sum(1)
-        score = float((judge(mapped[rows], rows) if judge else cosines[rows]).mean())
-        measured.append((score, float(cosines.mean()), _top1(mapped, target, folds), method))
-        if score >= max(each[0] for each in measured):
-            held_out = mapped
-        on_progress("Fitting the map", 1, len(methods))
-    score, cosine, top1, method = max(measured, key=lambda each: each[0])
-    if max(each[2] for each in measured) < max(_LEAST_TOP1, _TIMES_CHANCE * _FOLDS / len(source)):
+        mapped = _map_held_out(method, source, target, folds, range(compared))
+        score = float((judge(mapped[rows], rows) if judge else _cosines(mapped[rows], target[rows])).mean())
+        measured.append((score, method))
+        top1 = max(top1, _top1(mapped, target, folds, range(compared)))
+        if score >= best:
+            best, held_out = score, mapped
+        on_progress("Fitting the map", 1, len(methods) + 1)
+    if top1 < max(_LEAST_TOP1, _TIMES_CHANCE * _FOLDS / len(source)):
         raise VectorError(
             f"The vectors do not belong together: mapped vectors of {len(source):,} pairs find their own partner in "
             f"{top1:.1%} of the cases, chance {_FOLDS / len(source):.1%}.",
             "Check that row i of both belongs to the same text, and that both are of the encoders that you named.",
         )
+    score, method = max(measured, key=lambda each: each[0])
+    rest = _map_held_out(method, source, target, folds, range(compared, _FOLDS))
+    held_out = np.where((folds < compared)[:, None], held_out, rest)
+    on_progress("Fitting the map", 1, len(methods) + 1)
     return PairedFit(
         there=method.fit(source, target),
         back=Ridge(_BACK_PENALTY).fit(target, source),
         method=method,
         pairs=len(source),
-        cosine=cosine,
-        top1=top1,
+        cosine=float(_cosines(held_out, target).mean()),
+        top1=_top1(held_out, target, folds, range(_FOLDS)),
         score=score,
-        scores={name: max(each[0] for each in measured if each[3].name == name) for name in _names(methods)},
+        scores={name: max(each[0] for each in measured if each[1].name == name) for name in _names(methods)},
         held_out=held_out,
     )
 
 
-def _map_held_out(method: Method, source: np.ndarray, target: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """Map every vector by a map that was fitted without its fold."""
-    mapped = np.empty(target.shape, dtype=np.float32)
-    for fold in range(_FOLDS):
+def _map_held_out(
+    method: Method, source: np.ndarray, target: np.ndarray, folds: np.ndarray, wanted: Iterable[int]
+) -> np.ndarray:
+    """Map the vectors of some folds, each by a map that was fitted without its fold; all others become zero."""
+    mapped = np.zeros(target.shape, dtype=np.float32)
+    for fold in wanted:
         seen = folds != fold
         space_map = method.fit(source[seen], target[seen])
         mapped[~seen] = space_map.map_array(source[~seen])
     return mapped
 
 
-def _top1(mapped: np.ndarray, target: np.ndarray, folds: np.ndarray) -> float:
+def _cosines(mapped: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return the cosine of each mapped direction with the true one."""
+    return np.asarray((mapped * target).sum(1))
+
+
+def _top1(mapped: np.ndarray, target: np.ndarray, folds: np.ndarray, wanted: Iterable[int]) -> float:
     """Return how often a mapped vector's own partner is the nearest of its fold, means removed."""
-    hits = 0
-    for fold in range(_FOLDS):
+    hits = []
+    for fold in wanted:
         rows = folds == fold
-        given, wanted = mapped[rows] - mapped[rows].mean(0), target[rows] - target[rows].mean(0)
-        hits += int(((given @ wanted.T).argmax(1) == np.arange(len(given))).sum())
-    return hits / len(mapped)
+        given, partners = mapped[rows] - mapped[rows].mean(0), target[rows] - target[rows].mean(0)
+        hits.append((given @ partners.T).argmax(1) == np.arange(len(given)))
+    return float(np.concatenate(hits).mean())
 
 
 def _directions(vectors: np.ndarray, which: str) -> np.ndarray:
-    """Return vectors at length one in float64, or say which are none."""
+    """Return vectors at length one, or say which are none."""
     vectors = np.asarray(vectors)
     if vectors.ndim != 2:
         raise VectorError(f"The {which} vectors have the shape {vectors.shape}, not (n, d).", "Give one row per text.")
@@ -131,9 +146,7 @@ def _directions(vectors: np.ndarray, which: str) -> np.ndarray:
                 f"{int(bad.argmax())}.",
                 "Leave out these pairs.",
             )
-    wide = vectors.astype(np.float64)
-    directions: np.ndarray = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-    return directions
+    return normalise(vectors.astype(np.float64))
 
 
 def _check_pairs(source: np.ndarray, target: np.ndarray) -> None:

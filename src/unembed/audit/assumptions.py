@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unembed._version import __version__
+from unembed.audit.leaks import Kind, coverage_of
 from unembed.audit.recover import GUIDED, Recovery
 from unembed.audit.result import AttackerName, CalibrationFacts
 from unembed.checkpoint import CheckpointInfo
@@ -25,7 +26,7 @@ PATIENT = (
 def state_assumptions(
     info: CheckpointInfo,
     *,
-    language: str | None,
+    languages: Sequence[str],
     has_encoder: bool,
     blind_done: int,
     blind_wanted: int,
@@ -38,7 +39,7 @@ def state_assumptions(
 
     Args:
         info: of the inverter.
-        language: that it writes, if that is known.
+        languages: that it writes, if they are known.
         has_encoder: whether the encoder was available.
         blind_done: vectors that were inverted.
         blind_wanted: how many were drawn.
@@ -54,7 +55,8 @@ def state_assumptions(
         f"All use unembed {__version__} and an inverter trained on {info.training_rows:,} texts. An inverter "
         "with more training recovers more. So the report shows what can be done, not that no more can be done.",
         f"This inverter writes at most {info.model.canvas_length} tokens"
-        f"{f' of {language}' if language else ''}. Of longer texts it can give back a passage or scattered words.",
+        f"{f' of {_either(languages)}' if languages else ''}. Of longer texts it can give back a passage or "
+        "scattered words.",
         "Texts are compared in the normal form of the encoder's tokenizer. Where that is lower case, capital letters "
         "are not compared.",
     ]
@@ -83,6 +85,22 @@ def state_assumptions(
             "be of another kind. To use texts of your own: unembed audit ... --calibrate FILE"
         )
     return sentences
+
+
+def state_coverage(kinds: Sequence[Kind], languages: Sequence[str]) -> list[str]:
+    """Say which kinds of information are not looked for in all the languages that an inverter writes."""
+    partial = [kind for kind in kinds if coverage_of(kind).misses(languages)]
+    if not partial:
+        return []
+    return [
+        f"Some kinds of information are not looked for in every language of the inverter: {', '.join(partial)}. "
+        "The report names the languages of each. That none was found says nothing about the others."
+    ]
+
+
+def _either(languages: Sequence[str]) -> str:
+    *others, last = languages
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def doubt_the_encoder(blind: Sequence[Recovery], known_cosines: np.ndarray) -> list[str]:

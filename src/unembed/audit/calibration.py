@@ -115,7 +115,7 @@ def stored_for(info: CheckpointInfo) -> Calibration | None:
 
 def identity_of(info: CheckpointInfo) -> str:
     """Return a short name for a trained inverter, which another one does not have."""
-    described = info.model_dump_json(exclude={"unembed_version"})
+    described = info.model_dump_json(exclude={"unembed_version", "languages"})
     return blake2b(described.encode(), digest_size=8).hexdigest()
 
 

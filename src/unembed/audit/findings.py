@@ -9,8 +9,8 @@ import numpy as np
 
 from unembed.audit.estimate import STEPS, KnownRecoveries, step_of
 from unembed.audit.intervals import widen, wilson
-from unembed.audit.language import languages_of
-from unembed.audit.leaks import Kind, Leak, LeakDetectors, gives_back
+from unembed.audit.language import is_in, languages_of
+from unembed.audit.leaks import Kind, Leak, LeakDetectors, coverage_of, gives_back
 from unembed.audit.patience import extend_budget
 from unembed.audit.recover import GUIDED, Recovery
 from unembed.audit.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
@@ -58,12 +58,12 @@ class OriginalTexts:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a method can see: texts of a language, up to a length."""
+    """What a method can see: texts of some languages, up to a length."""
 
     longest: int
     """Tokens that the inverter writes."""
-    language: str | None
-    """That it writes; None: not known, so that every language passes."""
+    languages: Sequence[str]
+    """That it writes; empty: not known, so that every language passes."""
 
     def of(self, originals: OriginalTexts, readable: np.ndarray) -> dict[str, np.ndarray]:
         """Return what is named in ``SIGHT``, for each text."""
@@ -73,7 +73,7 @@ class Sight:
         return dict(zip(SIGHT, (too_long, other, unseen, np.maximum(unseen, readable)), strict=True))
 
     def _is_other(self, language: str | None) -> bool:
-        return None not in (self.language, language) and language != self.language
+        return bool(self.languages) and language is not None and not is_in(language, self.languages)
 
 
 def measure(recoveries: Sequence[Recovery], originals: OriginalTexts, sight: Sight) -> dict[str, np.ndarray]:
@@ -267,7 +267,7 @@ def _count_leaks(rows: Sequence[Row], kinds: Sequence[Kind]) -> list[LeakCount]:
     for kind in kinds:
         holding = None if any(row.held is None for row in rows) else sum(kind in (row.held or []) for row in rows)
         given = sum(kind in row.given for row in rows)
-        counts.append(LeakCount(kind, holding, given, wilson(given, len(rows))))
+        counts.append(LeakCount(kind, holding, given, wilson(given, len(rows)), coverage_of(kind)))
     return counts
 
 

@@ -28,6 +28,53 @@ _SCRIPTS = {
     "THAI": "Thai",
 }
 _FREQUENT = 300
+_NAMES = {
+    "ar": "Arabic",
+    "cs": "Czech",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "es": "Spanish",
+    "fi": "Finnish",
+    "fr": "French",
+    "he": "Hebrew",
+    "hu": "Hungarian",
+    "id": "Indonesian",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "no": "Norwegian",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "sv": "Swedish",
+    "th": "Thai",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+}
+# Languages that are told by their script: what a text in them is called here.
+_BY_SCRIPT = {
+    "Arabic": _SCRIPTS["ARABIC"],
+    "Chinese": _SCRIPTS["CJK"],
+    "Japanese": _SCRIPTS["CJK"],
+    "Russian": _SCRIPTS["CYRILLIC"],
+    "Ukrainian": _SCRIPTS["CYRILLIC"],
+}
+
+
+def name_languages(codes: Sequence[str]) -> list[str]:
+    """Return the names of languages, given by ISO 639-1 codes; a code that is not known stays."""
+    return sorted(_NAMES.get(code, code) for code in codes)
+
+
+def is_in(language: str, languages: Sequence[str]) -> bool:
+    """Whether the language of a text, as :func:`language_of` calls it, may be one of some languages."""
+    return language in languages or any(_BY_SCRIPT.get(each) == language for each in languages)
 
 
 def language_of(text: str) -> str | None:
@@ -51,8 +98,16 @@ def languages_of(texts: Sequence[str]) -> list[str | None]:
     return [language or commonest for language in languages]
 
 
-def language_of_inverter(inverter: Inverter) -> str | None:
-    """Return the language that an inverter writes, by the commonest words of its training texts; None if unknown."""
+def languages_of_inverter(inverter: Inverter) -> tuple[str, ...]:
+    """Return the languages that an inverter writes: those that it names, or that of its commonest words, if any."""
+    if inverter.info.languages:
+        return tuple(name_languages(inverter.info.languages))
+    guessed = _guess_language(inverter)
+    return () if guessed is None else (guessed,)
+
+
+def _guess_language(inverter: Inverter) -> str | None:
+    """Return the language of the commonest words of an inverter's training texts; None if it cannot be told."""
     readout = inverter.model.readout
     if not readout.gives_prior:
         return None
@@ -67,6 +122,12 @@ def _script_of(letters: str) -> str | None:
         return None
     script, count = scripts.most_common(1)[0]
     return _SCRIPTS.get(script) if 2 * count > scripts.total() else None
+
+
+def common_words(codes: Sequence[str]) -> frozenset[str]:
+    """Return the commonest words of some languages, given by their codes, as far as they are known here."""
+    names = set(name_languages(codes))
+    return frozenset(word for word, languages in _languages_by_word().items() if names.intersection(languages))
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unembed.audit.encoder import Identified
-from unembed.audit.leaks import Kind
+from unembed.audit.leaks import Coverage, Kind
 from unembed.connectors import StorageInfo
 from unembed.connectors.source import Id
 from unembed.evaluation import Figure
@@ -66,7 +66,8 @@ class Row:
 
 
 SIGHT = ("too_long", "other_language", "unseen", "not_cleared")
-"""Whether a text is longer than the inverter writes; whether it is in another language than the inverter's; either;
+"""Whether a text is longer than the inverter writes; whether it is in a language that the inverter does not
+write; either;
 either, or readable."""
 
 
@@ -91,6 +92,8 @@ class LeakCount:
     """Vectors that give one back, word for word; where the texts are not known, recoveries that show one."""
     share: Figure
     """Of all vectors of the sample."""
+    coverage: Coverage
+    """In which languages it is found."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,8 @@ class Audit:
     source: SourceFacts
     encoder: Identified
     inverter: dict[str, str | int | float]
-    language: str | None
-    """That the inverter writes."""
+    languages: list[str]
+    """That the inverter writes; empty if they are not known."""
     sample: int
     wanted: int
     """Size of the sample that was asked for; more than ``sample`` if the audit was interrupted."""

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from unembed._version import __version__
-from unembed.audit.assumptions import doubt_the_encoder, state_assumptions
+from unembed.audit.assumptions import doubt_the_encoder, state_assumptions, state_coverage
 from unembed.audit.calibration import Calibration, stored_for
 from unembed.audit.encoder import check_texts, identify
 from unembed.audit.estimate import signs_of
 from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
 from unembed.audit.known import KnownTexts
-from unembed.audit.language import language_of_inverter
+from unembed.audit.language import languages_of_inverter
 from unembed.audit.leaks import LeakDetectors
 from unembed.audit.lists import load_lines
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
@@ -136,7 +136,7 @@ def audit(
         ),
         encoder=identified,
         inverter=_describe(inverter),
-        language=runs.sight.language,
+        languages=list(runs.sight.languages),
         sample=attacks[0].n,
         wanted=len(sample),
         seed=settings.seed,
@@ -166,7 +166,7 @@ class _Runs:
         self._originals = None if sample.texts is None else OriginalTexts.of(sample.texts, self._inverter)
         self._calibration: Calibration | None = None
         self._recoveries: dict[AttackerName, list[Recovery]] = {}
-        self.sight = Sight(self._inverter.info.model.canvas_length, language_of_inverter(self._inverter))
+        self.sight = Sight(self._inverter.info.model.canvas_length, languages_of_inverter(self._inverter))
         self._make = RowMaker(sample.ids, self._inverter, self.sight, settings.show_text, settings.detectors)
 
     def calibrate(self, texts: Sequence[str] | None, name: str) -> None:
@@ -177,7 +177,7 @@ class _Runs:
             return
         if texts is None:
             known = KnownTexts.embed(
-                "the built-in sentences", load_lines("calibration"), self._attacker, like_yours=False
+                "the built-in English sentences", load_lines("calibration"), self._attacker, like_yours=False
             )
         else:
             known = KnownTexts.embed(name, texts, self._attacker, like_yours=True)
@@ -235,7 +235,7 @@ class _Runs:
         guided = self._recoveries.get("guided")
         sentences = state_assumptions(
             self._inverter.info,
-            language=self.sight.language,
+            languages=self.sight.languages,
             has_encoder=self._attacker.encoder is not None,
             blind_done=len(self._recoveries["blind"]),
             blind_wanted=len(self._sample),
@@ -245,6 +245,7 @@ class _Runs:
             calibration=self.calibration_facts(),
         )
         sentences.append(self._settings.detectors.note)
+        sentences += state_coverage(self._settings.detectors.kinds, self.sight.languages)
         if self._calibration is not None and not certain:
             cosines = self._calibration.known.signs[:, 0]
             sentences += doubt_the_encoder(self._recoveries["blind"], cosines)

@@ -78,7 +78,8 @@ def explain(audit: Audit) -> list[str]:
     if long := attack.figures["too_long"].value:
         reasons.append(f"{percent(long)} are longer than the {audit.canvas_length} tokens that this inverter writes")
     if foreign := attack.figures["other_language"].value:
-        reasons.append(f"{percent(foreign)} are in another language than its {audit.language or 'own'}")
+        its = f"its {audit.languages[0]}" if len(audit.languages) == 1 else "those that it writes"
+        reasons.append(f"{percent(foreign)} are in another language than {its}")
     if reasons:
         seem = "" if attack.known else ", by the look of their vectors"
         sentences.append(

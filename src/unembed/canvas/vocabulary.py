@@ -1,10 +1,11 @@
 """Which ids a canvas may hold. Knows tokenizers, nothing of vectors or files."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,20 @@ class CanvasVocabulary:
     def of(cls, tokenizer: Tokenizer) -> "CanvasVocabulary":
         """Read the size and the special ids off an encoder's tokenizer."""
         special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
-        if unknown is not None:
+        if (unknown := _unknown_id(tokenizer)) is not None:
             special.add(unknown)
         # Not the number of tokens: some vocabularies have holes, and their last ids lie beyond it.
         size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         return cls(size=size, special=tuple(sorted(special)))
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id that stands for characters which the tokenizer does not know; None if it has none."""
+    if isinstance(tokenizer.model, models.Unigram):  # only its serialised form tells
+        unknown: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        return unknown
+    found: int | None = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
+    return found
 
 
 def tokenizer_hash(tokenizer: Tokenizer) -> str:

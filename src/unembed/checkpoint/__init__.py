@@ -11,11 +11,12 @@ from unembed.checkpoint.files import (
     Checkpoint,
     CheckpointInfo,
     load_checkpoint,
+    read_info,
     read_weights,
     rename_old_weights,
     save_checkpoint,
 )
-from unembed.hub import DEFAULT, fetch_checkpoint, push_checkpoint
+from unembed.hub import DEFAULT, fetch_checkpoint, installed_inverters, push_checkpoint
 from unembed.model.packing import WeightPrecision
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "WeightPrecision",
     "checksum_of",
     "fetch_checkpoint",
+    "installed_inverters",
     "load_checkpoint",
     "open_checkpoint",
     "push_checkpoint",
+    "read_info",
     "read_weights",
     "rename_old_weights",
     "save_adaptation",

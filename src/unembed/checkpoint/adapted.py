@@ -38,7 +38,7 @@ class AdaptationInfo(BaseModel):
     format: Literal["unembed-adapted-1"] = "unembed-adapted-1"
     unembed_version: str = __version__
     base: str
-    """The base inverter: ``default``, a folder, or a hub id."""
+    """The base inverter: the name of an installed one, a folder, or a hub id."""
     base_checksum: str
     """Of the base's weights."""
     encoder: EncoderDescription

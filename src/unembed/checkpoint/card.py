@@ -1,5 +1,6 @@
 """The model card: made from the facts of a checkpoint, nothing added by hand."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -14,15 +15,14 @@ _EXPLAINED = {
     "map_top1": "mapped vectors whose own text is the nearest of their fold",
     "mapped_readout_f1": "bag of tokens read off mapped vectors, set size known",
     "tuned_readout_f1": "the same after tuning",
+    "agreement": "cosine, around the mean, of two maps that were found from halves that share no vector",
+    "mutual_share": "mapped vectors that are the nearest of their own nearest text",
     "base_readout_f1": "the same texts, read off the base encoder's own vectors",
 }
-_HEAD = (
-    "---",
+_METADATA = (
     "library_name: unembed",
     "license: apache-2.0",
     "tags: [embedding-inversion, masked-diffusion, privacy]",
-    "---",
-    "",
 )
 _SNIPPET = (
     "```python",
@@ -50,7 +50,7 @@ def model_card(info: dict[str, Any], model: nn.Module) -> str:
     metrics = info["metrics"]
     parameters = sum(parameter.numel() for parameter in model.parameters())
     lines = [
-        *_HEAD,
+        *_head(info["languages"]),
         f"# An inverter for {encoder['name']}",
         "",
         f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` "
@@ -71,7 +71,7 @@ def adapted_card(info: dict[str, Any]) -> str:
     """Return the card of an adapted inverter."""
     encoder = info["encoder"]
     lines = [
-        *_HEAD,
+        *_head(),
         f"# An inverter for {encoder['name']}, adapted",
         "",
         f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` (revision "
@@ -81,10 +81,16 @@ def adapted_card(info: dict[str, Any]) -> str:
         f"{info['texts']}.",
         "",
         *_SNIPPET,
-        "## Measured on held-out pairs",
+        f"## Measured on held-out {'pairs' if info['pairs'] else 'vectors'}",
         "",
     ]
     return "\n".join([*lines, *_measures(info["metrics"]), *_USE])
+
+
+def _head(languages: Sequence[str] = ()) -> list[str]:
+    """Return the metadata that the hub reads. In YAML, ``no`` (Norwegian) would be false without its quotes."""
+    codes = ", ".join(f'"{code}"' for code in languages)
+    return ["---", *_METADATA, *([f"language: [{codes}]"] if codes else []), "---", ""]
 
 
 def _measures(metrics: dict[str, Any]) -> list[str]:

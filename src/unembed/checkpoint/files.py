@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
+WORDS_FILE = "words.txt"
 CARD_FILE = "README.md"
 
 
@@ -47,11 +48,18 @@ class CheckpointInfo(BaseModel):
     training_rows: int
     fingerprint: Fingerprint | None = None
     """What the training vectors looked like; None in checkpoints of earlier versions."""
+    languages: tuple[str, ...] = ()
+    """Of the training texts, as ISO 639-1 codes; empty if the recipe did not name them."""
     metrics: dict[str, Any] = {}
 
     @classmethod
     def for_store(
-        cls, manifest: Manifest, model: ModelConfig, noise: NoiseConfig, metrics: dict[str, Any] | None = None
+        cls,
+        manifest: Manifest,
+        model: ModelConfig,
+        noise: NoiseConfig,
+        metrics: dict[str, Any] | None = None,
+        languages: tuple[str, ...] = (),
     ) -> "CheckpointInfo":
         """Describe a model that was trained on a store."""
         return cls(
@@ -62,6 +70,7 @@ class CheckpointInfo(BaseModel):
             tokenizer_hash=manifest.tokenizer_hash,
             training_rows=manifest.rows,
             fingerprint=manifest.fingerprint,
+            languages=languages,
             metrics=metrics or {},
         )
 
@@ -80,6 +89,8 @@ class Checkpoint:
     info: CheckpointInfo
     adaptation: "Adaptation | None" = None
     """What makes it read the vectors of another encoder than it was trained for."""
+    known_words: tuple[str, ...] = ()
+    """Words of the training texts, the commonest first; empty in checkpoints of earlier versions."""
 
 
 def save_checkpoint(
@@ -99,6 +110,8 @@ def save_checkpoint(
     facts = checkpoint.info.model_dump(mode="json")
     write_text(folder / CARD_FILE, model_card(facts, checkpoint.model))
     write_text(folder / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
+    if checkpoint.known_words:
+        write_text(folder / WORDS_FILE, "".join(f"{word}\n" for word in checkpoint.known_words))
     write_json(folder / CONFIG_FILE, facts)
     write_bytes(folder / WEIGHTS_FILE, save(weights, {"format": "pt"}))
 
@@ -109,15 +122,10 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     if missing:
         raise CheckpointError(
             f"{folder} is not an inverter: it has no {', '.join(missing)}.",
-            "Give a folder that unembed train wrote (for example RUN/best), or a hub id.",
+            "Give a folder that unembed train wrote (for example RUN/best), a hub id, or a name that unembed inverters "
+            "lists.",
         )
-    try:
-        info = CheckpointInfo.model_validate(_read_config(folder / CONFIG_FILE))
-    except (ValidationError, ValueError) as error:
-        raise CheckpointError(
-            f"{folder / CONFIG_FILE} is not the configuration of an unembed inverter of this version.",
-            "Was it written by another program, or by another version of unembed? It must say format: unembed-1.",
-        ) from error
+    info = read_info(folder)
     model = ConditionalMDLM(info.model, info.vocabulary)
     weights = read_weights(folder)
     try:
@@ -134,7 +142,18 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             f"{folder / TOKENIZER_FILE} is not the tokenizer that the inverter was trained with.",
             "Copy or download the whole folder again.",
         )
-    return Checkpoint(model.eval(), tokenizer, info)
+    return Checkpoint(model.eval(), tokenizer, info, known_words=_read_words(folder / WORDS_FILE))
+
+
+def read_info(folder: Path) -> CheckpointInfo:
+    """Read what a checkpoint folder says about its model, without the weights."""
+    try:
+        return CheckpointInfo.model_validate(_read_config(folder / CONFIG_FILE))
+    except (OSError, ValidationError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder / CONFIG_FILE} is not the configuration of an unembed inverter of this version.",
+            "Was it written by another program, or by another version of unembed? It must say format: unembed-1.",
+        ) from error
 
 
 # Weights whose names have changed.
@@ -162,6 +181,14 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             f"{path} is truncated or not a safetensors file: {first_line(error)}.", "Copy or download it again."
         ) from error
     return rename_old_weights(unpack(stored))
+
+
+def _read_words(path: Path) -> tuple[str, ...]:
+    """Read the words of the training texts; none where there is no such file."""
+    try:
+        return tuple(path.read_text(encoding="utf-8").split()) if path.is_file() else ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read: {first_line(error)}.", "Copy it again.") from error
 
 
 def _read_config(path: Path) -> Any:

@@ -19,6 +19,7 @@ from unembed.cli.export import export
 from unembed.cli.flags import Command
 from unembed.cli.identify import identify
 from unembed.cli.invert import invert
+from unembed.cli.inverters import inverters
 from unembed.cli.prepare import prepare
 from unembed.cli.serve import serve
 from unembed.cli.train import train
@@ -52,7 +53,11 @@ def _root(
     pass
 
 
-for command in (prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export, encoders):
+COMMANDS = (
+    *(prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export),
+    *(encoders, inverters),
+)
+for command in COMMANDS:
     app.command(cls=Command)(command)
 
 

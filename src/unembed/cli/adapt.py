@@ -9,12 +9,15 @@ import typer
 from unembed.cli.sources import SourceColumn, SourceTextColumn
 
 if TYPE_CHECKING:
-    from unembed.adaptation import Pairs
-    from unembed.encoders import Encoder
+    import numpy as np
+
+    from unembed.adaptation import OwnTexts, Pairs
+    from unembed.encoders import Encoder, EncoderDescription
     from unembed.inverter import Inverter
     from unembed.progress import OnProgress
 
 PAIRS_FOLDER = "pairs"
+PAIRS, UNPAIRED = 1000, 20_000
 
 
 def adapt(
@@ -22,11 +25,16 @@ def adapt(
         str,
         typer.Argument(
             help="The encoder to adapt to: a name that unembed encoders lists, a folder, a hub id, or "
-            "https://host/v1#model. With --pairs-from any name will do."
+            "https://host/v1#model. With --pairs-from or --unpaired any name will do."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the adapted inverter.")],
-    pairs: Annotated[int, typer.Option(min=1, help="How many texts to use at most.")] = 1000,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many texts to use at most.", show_default=f"{PAIRS:,}; with --unpaired {UNPAIRED:,}"
+        ),
+    ] = None,
     texts: Annotated[
         Path | None,
         typer.Option(
@@ -39,6 +47,13 @@ def adapt(
         typer.Option(
             help="A vector database or a file that holds vectors of the encoder together with their texts, as unembed "
             "audit takes it. The encoder itself is then not needed."
+        ),
+    ] = None,
+    unpaired: Annotated[
+        str | None,
+        typer.Option(
+            help="A vector database or a file with vectors of the encoder, and no texts. Needs --texts of the same "
+            "kind; 10,000 or more vectors and texts work best."
         ),
     ] = None,
     column: SourceColumn = None,
@@ -59,7 +74,7 @@ def adapt(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Adapt an inverter to another encoder, with vectors of a few texts by both.
+    """Adapt an inverter to another encoder, with vectors of a few texts by both; or, unpaired, with its vectors alone.
 
     Run it again to continue where it stopped: vectors that were made are kept in the output folder.
 
@@ -71,41 +86,56 @@ def adapt(
     from unembed.errors import ConfigError
     from unembed.inverter import Inverter
 
-    if pairs_from and texts:
-        raise ConfigError("--texts and --pairs-from exclude each other.", "Leave out one of them.")
+    if pairs_from and (texts or unpaired):
+        other_flag = "--texts" if texts else "--unpaired"
+        raise ConfigError(f"{other_flag} and --pairs-from exclude each other.", "Leave out one of them.")
+    if unpaired and not texts:
+        raise ConfigError(
+            "--unpaired needs texts of the same kind as those that the vectors were made of.",
+            "Give them: --texts FILE.",
+        )
     base = Inverter.from_pretrained(model, device=device)
-    chosen, origin = ([], "") if pairs_from else _read(texts, pairs)
-    _announce(encoder, chosen, base, batch_size, price, ask=not yes and sys.stdin.isatty())
+    most = pairs or (UNPAIRED if unpaired else PAIRS)
+    chosen, origin = ([], "") if pairs_from else _read(texts, most)
+    if not unpaired:
+        _announce(encoder, chosen, base, batch_size, price, ask=not yes and sys.stdin.isatty())
     with show_progress() as on_progress:
-        if pairs_from:
-            found = _pairs_of_source(pairs_from, column, text_column, encoder, prompt, pairs, base, device)
+        if unpaired:
+            vectors, described = _vectors_of_source(unpaired, column, encoder, prompt, UNPAIRED)
+            own = _embed_own(chosen, origin, base, output / PAIRS_FOLDER, batch_size, device, on_progress)
+            adapted = base.adapt_unpaired_to(vectors, described, own, seed=seed, on_progress=on_progress)
         else:
-            other = load_encoder(
-                encoder,
-                prompt=prompt,
-                truncate_dim=truncate_dim,
-                task=task,
-                revision=revision,
-                device=device,
-                precision="auto",
-            )
-            found = _embed(chosen, origin, other, base, output / PAIRS_FOLDER, batch_size, device, on_progress)
-        adapted = base.adapt_to(found, seed=seed, on_progress=on_progress)
+            if pairs_from:
+                found = _pairs_of_source(pairs_from, column, text_column, encoder, prompt, most, base, device)
+            else:
+                other = load_encoder(
+                    encoder,
+                    prompt=prompt,
+                    truncate_dim=truncate_dim,
+                    task=task,
+                    revision=revision,
+                    device=device,
+                    precision="auto",
+                )
+                found = _embed(chosen, origin, other, base, output / PAIRS_FOLDER, batch_size, device, on_progress)
+            adapted = base.adapt_to(found, seed=seed, on_progress=on_progress)
     adapted.save_pretrained(output)
-    info = adapted.info
     assert adapted.adaptation is not None
     how = adapted.adaptation.info
     measured = {name: round(value, 3) for name, value in how.metrics.items()}
     if as_json:
         show_json({"output": str(output), "pairs": how.pairs, "method": how.method, "metrics": measured})
         return
+    held_out = "held-out pairs" if how.pairs else "held-out vectors"
+    found_by = f"from {how.pairs:,} pairs by {how.method}" if how.pairs else "without pairs"
     show_result(
-        {name: {"held-out pairs": value} for name, value in measured.items()},
-        title=f"An inverter for {info.encoder.name}, from {how.pairs:,} pairs by {how.method}",
+        {name: {held_out: value} for name, value in measured.items()},
+        title=f"An inverter for {how.encoder.name}, {found_by}",
         as_json=False,
     )
-    share = how.metrics["tuned_readout_f1"] / max(how.metrics["base_readout_f1"], 1e-9)
-    typer.echo(f"It names {share:.0%} of the words that {model} names, given vectors of its own encoder.", err=True)
+    if how.pairs:
+        share = how.metrics["tuned_readout_f1"] / max(how.metrics["base_readout_f1"], 1e-9)
+        typer.echo(f"It names {share:.0%} of the words that {model} names, given vectors of its own encoder.", err=True)
     typer.echo(f"Use it: unembed invert ... --model {output}", err=True)
 
 
@@ -155,6 +185,54 @@ def _embed(
     )
 
 
+def _embed_own(
+    texts: list[str],
+    origin: str,
+    base: "Inverter",
+    folder: Path,
+    batch_size: int,
+    device: str,
+    on_progress: "OnProgress",
+) -> "OwnTexts":
+    """Embed texts with the base's own encoder; what is finished is kept in ``folder``."""
+    from unembed.adaptation import embed_own
+
+    return embed_own(
+        texts,
+        base.load_encoder(device=device),
+        folder / "ours",
+        tokenizer=base.tokenizer,
+        canvas_length=base.info.model.canvas_length,
+        origin=origin,
+        batch_size=batch_size,
+        on_progress=on_progress,
+    )
+
+
+def _vectors_of_source(
+    uri: str, column: str | None, encoder: str, prompt: str | None, most: int
+) -> "tuple[np.ndarray, EncoderDescription]":
+    """Read vectors from a store, and describe their encoder as far as they tell."""
+    from collections import Counter
+
+    import numpy as np
+
+    from unembed.connectors import open_vectors
+    from unembed.encoders import EncoderDescription
+    from unembed.errors import VectorError
+
+    source = open_vectors(uri, column=column)
+    parts: list[np.ndarray] = []
+    for batch in source.usable(Counter()):
+        parts.append(batch.vectors[: most - sum(map(len, parts))])
+        if sum(map(len, parts)) >= most:
+            break
+    if not parts:
+        raise VectorError(f"{source.name} holds no vectors that can be used.", "Give another source.")
+    vectors = np.concatenate(parts)
+    return vectors, EncoderDescription.of_vectors(encoder, vectors, prompt)
+
+
 def _pairs_of_source(
     uri: str,
     column: str | None,
@@ -188,15 +266,7 @@ def _pairs_of_source(
     if not texts:
         raise VectorError(f"{source.name} holds no texts with its vectors.", "Name the field: --text-column NAME.")
     vectors = np.concatenate(parts)
-    lengths = np.linalg.norm(vectors, axis=1)
-    described = EncoderDescription(
-        name=encoder,
-        revision="unknown",
-        dim=vectors.shape[1],
-        prompt=prompt,
-        pooling="unknown",
-        normalised=bool(np.abs(lengths - 1.0).max() < 1e-2),
-    )
+    described = EncoderDescription.of_vectors(encoder, vectors, prompt)
     own = base.load_encoder(device=device)
     return pair_known(
         texts, vectors, described, own, tokenizer=base.tokenizer, origin=f"stored in {mask_passwords(uri)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unembed.cli.invert import EngineName
-from unembed.cli.sources import SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
+from unembed.cli.sources import InverterName, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
 if TYPE_CHECKING:
     from unembed.audit import Audit
@@ -69,7 +69,7 @@ def audit(
     column: SourceColumn = None,
     id_column: SourceIdColumn = None,
     text_column: SourceTextColumn = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
+    model: InverterName = "default",
     encoder: Annotated[
         str | None,
         typer.Option(

@@ -57,7 +57,7 @@ def animate(job: InversionJob, batches: Iterable[InputBatch], console: Console) 
             single.ids[0] if single.ids else None,
             single.stored[0] if single.stored else None,
         )
-        with Animation(console, job.painter, heading, job.options.search.call_limit) as animation:
+        with Animation(console, job.painter, heading, job.options.call_limit) as animation:
             for result in job.run([single], animation.show):
                 text = job.painter.canvas(result.inversion.ids, result.inversion.confidences)
                 animation.end([*heading, *_outcome(result, text)])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unembed.cli.invert import EngineName
+from unembed.cli.sources import INVERTER
 
 if TYPE_CHECKING:
     from unembed.evaluation import Subject
@@ -39,7 +40,7 @@ def evaluate(
         typer.Option(
             "--model",
             "-m",
-            help="An inverter: a folder or a hub id. Several are compared in Table 1.",
+            help=f"{INVERTER.capitalize()}. Several are compared in Table 1.",
             show_default="the one that comes with unembed",
         ),
     ] = None,

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from unembed.cli.sources import INVERTER
+
 
 class Precision(StrEnum):
     """The precision of a graph."""
@@ -18,7 +20,7 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the inverter and its graphs; may be the inverter's own.")
     ],
-    model: Annotated[str, typer.Argument(help="An inverter: a folder or a hub id.")] = "default",
+    model: Annotated[str, typer.Argument(help=f"{INVERTER.capitalize()}.")] = "default",
     precision: Annotated[
         Precision, typer.Option(help="int8 is small and fast; float32 gives the same as torch.")
     ] = Precision.int8,

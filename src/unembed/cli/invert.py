@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unembed.cli.sources import ResultsPath, Resume, SourceIdColumn, SourceTextColumn
+from unembed.cli.sources import InverterName, ResultsPath, Resume, SourceIdColumn, SourceTextColumn
 
 if TYPE_CHECKING:
     from unembed.cli.results import ResultFile
@@ -41,12 +41,12 @@ def invert(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
+    model: InverterName = "default",
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, or guided "
-            "with the encoder.",
+            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, guided "
+            "with the encoder, or zero for any --encoder, without training.",
             show_default="confidence",
         ),
     ] = None,
@@ -86,8 +86,15 @@ def invert(
         str | None,
         typer.Option(
             help="The inverter's encoder, for round trips, --guided and --rerank: a folder, a hub id or an address. "
-            "Texts are sent to an address only if you give it here.",
+            "Texts are sent to an address only if you give it here. With --strategy zero, any encoder.",
             show_default="the encoder that the inverter names",
+        ),
+    ] = None,
+    language_model: Annotated[
+        str | None,
+        typer.Option(
+            help="With --strategy zero: a causal language model, a folder or a hub id.",
+            show_default="SmolLM2-135M-Instruct, from its package",
         ),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
@@ -118,6 +125,7 @@ def invert(
         rounds=rounds,
         calls=calls,
         candidates=candidates,
+        language_model=language_model,
         rerank=rerank,
         steps=steps,
         guidance=guidance,
@@ -125,6 +133,8 @@ def invert(
         top_k=top_k,
         seed=seed,
     )
+    if options.strategy == "zero":
+        _check_zero(model, encoder, length)
     results = open_results(output, resume)
     given = open_input(source or [], (column, id_column, text_column), limit, batch_size)
     given = skip_finished(given, results)
@@ -141,7 +151,15 @@ def invert(
     loaded_encoder = None
     if isinstance(given, list) or options.needs_encoder:
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
-            loaded_encoder = load_encoder_for(inverter, encoder, device)
+            loaded_encoder = (
+                _load_any(encoder, device)
+                if options.strategy == "zero" and encoder
+                else load_encoder_for(inverter, encoder, device)
+            )
+    # Vectors are checked before anything is loaded for them, so that happens later.
+    if options.strategy == "zero" and loaded_encoder is not None and isinstance(given, list):
+        with loading("the language model and its words (a minute, the first time)"):
+            inverter.prepare_zero(loaded_encoder, options.zero.language_model)
     total = len(given) if isinstance(given, list) else given.rows
     console = make_console()
     watched = animation and not as_json and not trace and console.is_terminal and not console.is_dumb_terminal
@@ -187,17 +205,22 @@ def _decoding_options(
     rounds: int | None,
     calls: int | None,
     candidates: int | None,
+    language_model: str | None,
     **others: float | None,
 ) -> "DecodingConfig":
     """Check the options that were given; the configuration has defaults for the others."""
-    from unembed.config import SEARCHES, DecodingConfig, parse
+    from unembed.config import SEARCHES, ZERO, DecodingConfig, parse
     from unembed.errors import ConfigError
 
     if guided and strategy not in (None, "guided"):
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
-    if wanted["strategy"] in SEARCHES:
+    if wanted["strategy"] == ZERO:
+        search["language_model"] = language_model
+    elif language_model is not None:
+        raise ConfigError("--language-model is for one strategy only.", "Add --strategy zero.")
+    if wanted["strategy"] in (*SEARCHES, ZERO):
         search["candidates"] = candidates
         wanted[wanted["strategy"]] = {name: value for name, value in search.items() if value is not None}
     elif unused := [name for name, value in search.items() if value is not None]:
@@ -208,6 +231,27 @@ def _decoding_options(
         wanted["candidates"] = candidates
     given = {name: value for name, value in wanted.items() if value is not None}
     return parse(DecodingConfig, given, "The decoding configuration")
+
+
+def _check_zero(model: str, encoder: str | None, length: int | None) -> None:
+    """Refuse what a search without training cannot do, before anything is loaded."""
+    from unembed.errors import ConfigError
+    from unembed.hub import DEFAULT
+
+    if encoder is None and model == DEFAULT:
+        raise ConfigError(
+            "--strategy zero asks the encoder that made the vectors, and does not know which it was.",
+            "Name it: --encoder bge-small-en-v1.5, for example. unembed identify finds out which known one it was.",
+        )
+    if length is not None:
+        raise ConfigError("--strategy zero finds the length itself.", "Leave out --length.")
+
+
+def _load_any(name: str, device: str) -> "Encoder":
+    """Load an encoder that no inverter needs to know."""
+    from unembed.encoders import loading
+
+    return loading.load_encoder(name, device=device)
 
 
 def load_encoder_for(inverter: "Inverter", location: str | None, device: str) -> "Encoder":

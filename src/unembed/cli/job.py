@@ -85,7 +85,7 @@ class InversionJob:
         """Embed texts, cut to what a canvas holds."""
         assert self.encoder is not None
         if texts:
-            trips, vectors = self.inverter.round_trip(texts, self.encoder)
+            trips, vectors = self.inverter.round_trip(texts, self.encoder, strategy=self.options.strategy)
             yield InputBatch(vectors, trips)
 
     def run(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unembed.cli.invert import EngineName, load_encoder_for
+from unembed.cli.sources import INVERTER
 from unembed.hosts import LOOPBACK
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def serve(
         typer.Option(
             "--model",
             "-m",
-            help="An inverter: FOLDER or NAME=FOLDER, or a hub id. May be repeated; the first one is the default.",
+            help=f"{INVERTER.capitalize()}; or NAME=FOLDER. May be repeated; the first one is the default.",
             show_default="the one that comes with unembed",
         ),
     ] = None,

@@ -1,10 +1,13 @@
-"""How commands that read vectors ask for their source, and where results go."""
+"""How commands that read vectors ask for their source and the inverter, and where results go."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+INVERTER = "an inverter: a name that unembed inverters lists, a folder or a hub id"
+"""What a model may be, for help texts."""
+InverterName = Annotated[str, typer.Option("--model", "-m", help=f"{INVERTER.capitalize()}.")]
 SourceUri = Annotated[
     str,
     typer.Argument(

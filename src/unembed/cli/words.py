@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unembed.cli.sources import ResultsPath, Resume, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
+from unembed.cli.sources import (
+    InverterName,
+    ResultsPath,
+    Resume,
+    SourceColumn,
+    SourceIdColumn,
+    SourceTextColumn,
+    SourceUri,
+)
 
 if TYPE_CHECKING:
     from unembed.connectors import VectorBatch
@@ -33,13 +41,18 @@ def words(
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
-        int, typer.Option(min=1, help="Look for this many words, the most frequent ones. More words take longer.")
-    ] = 5120,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Look for this many words, the most frequent ones. More words take longer.",
+            show_default="5,120 for each language of the inverter",
+        ),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors, the first ones.")] = None,
     column: SourceColumn = None,
     id_column: SourceIdColumn = None,
     text_column: SourceTextColumn = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="An inverter: a folder or a hub id.")] = "default",
+    model: InverterName = "default",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     output: ResultsPath = None,
     resume: Resume = False,

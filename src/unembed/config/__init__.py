@@ -6,6 +6,8 @@ from unembed.config.decoding import (
     SAMPLING,
     SEARCHES,
     STRATEGIES,
+    ZERO,
+    AnyStrategy,
     BlindStrategy,
     DecodingConfig,
     Effort,
@@ -13,6 +15,7 @@ from unembed.config.decoding import (
     SearchStrategy,
     Strategy,
     SurrogateSearchConfig,
+    ZeroConfig,
 )
 from unembed.config.model import ModelConfig, ModelRecipe, NoiseConfig, ReadoutConfig, RotaryConfig, SurrogateConfig
 from unembed.config.recipe import DataConfig, EncoderConfig, Recipe, dump_recipe, load_recipe, move_old_keys
@@ -29,6 +32,8 @@ __all__ = [
     "SAMPLING",
     "SEARCHES",
     "STRATEGIES",
+    "ZERO",
+    "AnyStrategy",
     "BlindStrategy",
     "Count",
     "DataConfig",
@@ -53,6 +58,7 @@ __all__ = [
     "SurrogateSearchConfig",
     "SurrogateTrainingConfig",
     "TrainingConfig",
+    "ZeroConfig",
     "dump_recipe",
     "load_recipe",
     "move_old_keys",

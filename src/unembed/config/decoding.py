@@ -21,6 +21,10 @@ SAMPLING = ("euler", "euler-remask", "two-stage")
 # Likeliest lengths that are decoded where the user does not say how many (docs/experiments.md).
 _LENGTHS = 5
 
+AnyStrategy = Literal[Strategy, "zero"]
+ZERO = "zero"
+"""It needs no inverter for the vectors' encoder, so it is offered only where vectors are inverted one by one."""
+
 BATCHES_AT_ONCE = 8
 """Batches of vectors that are planned together: enough to put hypotheses of one length into one batch."""
 
@@ -109,10 +113,62 @@ class SurrogateSearchConfig(GuidedConfig):
     free_tokens: bool = False
 
 
+class ZeroConfig(Section):
+    """The search without training: a language model proposes, a local encoder ranks, the encoder attacked judges."""
+
+    _limits: ClassVar[dict[Effort, _EffortLimits]] = {
+        "quick": _EffortLimits(calls=250, patience=4),
+        "normal": _EffortLimits(calls=400, patience=6),
+        "thorough": _EffortLimits(calls=1_500, patience=24),
+    }
+
+    effort: Effort = "normal"
+    """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
+    calls: Positive | None = None
+    """Texts that the encoder is asked per vector, ``pairs`` included; None: by the effort."""
+    rounds: Count | None = None
+    """Largest number of rounds in which texts are changed; None: no limit of its own."""
+    candidates: Positive = 4
+    """Texts that are changed in each round."""
+    pairs: Positive = 48
+    """Everyday texts that the first map between the encoders is fitted on; embedded once for all vectors."""
+    language_model: str | None = None
+    """A causal language model: a folder or a hub id; None: SmolLM2-135M-Instruct from its package."""
+    fluency: Annotated[float, Field(ge=0.0)] = 0.003
+    """Weight of the language model's log-probability (nats per text) relative to the cosine."""
+    free_nats: Annotated[float, Field(ge=0.0)] = 2.0
+    """Words that are on average as likely as this cost nothing, so that longer texts are not worse."""
+    prior: Annotated[float, Field(ge=0.0)] = 0.02
+    """Weight of a readout's log-odds for a word relative to the cosine, where an inverter for the encoder is given."""
+
+    @property
+    def call_limit(self) -> int:
+        """Texts asked per vector after which the search ends."""
+        return self._limits[self.effort].calls if self.calls is None else self.calls
+
+    @property
+    def round_patience(self) -> int:
+        """Rounds without a better text after which a vector is finished."""
+        return self._limits[self.effort].patience
+
+    @property
+    def round_limit(self) -> int:
+        """Largest number of rounds in which texts are changed; each asks one text at least."""
+        return self.call_limit if self.rounds is None else self.rounds
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.call_limit <= self.pairs:
+            raise ValueError(
+                f"calls is {self.call_limit}, but {self.pairs} are needed for the first map; expected more"
+            )
+        return self
+
+
 class DecodingConfig(Section):
     """How vectors are turned into text."""
 
-    strategy: Strategy = "confidence"
+    strategy: AnyStrategy = "confidence"
     steps: Positive = 8
     """Largest number of passes. ``sequential`` takes one per token, ``two-stage`` one per token and ``steps`` more."""
     candidates: Count = 0
@@ -140,6 +196,7 @@ class DecodingConfig(Section):
     """Entropy, in nats, that ``adaptive`` accepts per pass for positions that it reveals together."""
     guided: GuidedConfig = GuidedConfig()
     surrogate: SurrogateSearchConfig = SurrogateSearchConfig()
+    zero: ZeroConfig = ZeroConfig()
 
     @property
     def hypotheses(self) -> int:
@@ -149,17 +206,22 @@ class DecodingConfig(Section):
     @property
     def searches(self) -> bool:
         """Whether texts are changed and embedded again and again, by the encoder or by its surrogate."""
-        return self.strategy in SEARCHES
+        return self.strategy in (*SEARCHES, ZERO)
 
     @property
     def search(self) -> GuidedConfig:
-        """The options of the search, if it is one."""
+        """The options of the search that changes canvases, if it is one."""
         return self.surrogate if self.strategy == "surrogate" else self.guided
+
+    @property
+    def call_limit(self) -> int:
+        """Texts embedded per vector after which a search ends."""
+        return self.zero.call_limit if self.strategy == ZERO else self.search.call_limit
 
     @property
     def needs_encoder(self) -> bool:
         """Whether the encoder is asked on the way."""
-        return self.strategy == "guided" or self.rerank > 0
+        return self.strategy in ("guided", ZERO) or self.rerank > 0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

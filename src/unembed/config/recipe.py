@@ -7,10 +7,10 @@ has a default, so a recipe states only what it decides. An unknown key is an err
 import copy
 import logging
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from unembed.config.base import Positive, Section, parse
 from unembed.config.model import ModelRecipe, NoiseConfig
@@ -38,6 +38,8 @@ class DataConfig(Section):
     store: Path = Path("work/store")
     canvas_length: Positive = 32
     validation_rows: Positive = 512
+    languages: tuple[Annotated[str, Field(pattern="^[a-z]{2,3}$")], ...] = ()
+    """Of the texts, as ISO 639-1 codes: the inverter says that it writes these. Empty: not known."""
 
 
 class Recipe(Section):

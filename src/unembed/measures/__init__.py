@@ -7,6 +7,7 @@ from unembed.measures.content import (
     best_passage,
     content_words,
     function_words,
+    is_grammar,
     stem,
 )
 from unembed.measures.table import (
@@ -43,6 +44,7 @@ __all__ = [
     "cosine",
     "exact_match",
     "function_words",
+    "is_grammar",
     "percent",
     "rouge_l",
     "stem",

@@ -1,6 +1,8 @@
 """Measures on content words: the words that say what a text is about, compared by their stems. Knows no tokens.
 
-Function words ("the", "with") come back from almost any vector and tell nothing, so they do not count here.
+Function words ("the", "with") come back from almost any vector and tell nothing, so they do not count here. Chinese and
+Japanese have no spaces between words: there a character counts as a word, a run of katakana too, and hiragana, which is
+mostly grammar, does not count.
 """
 
 import re
@@ -8,11 +10,15 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 
+from unembed.scripts import HAN, HIRAGANA, KATAKANA
+
 PASSAGE_WORDS = 24
 """Words of a passage: about as many as an inverter of 32 tokens can write."""
 READABLE_FROM = 0.5
 """A text counts as read back when a passage of it has this share of its content words in the recovered text."""
-_WORD = re.compile(r"[^\W_]+")
+_EAST_ASIAN = HAN + HIRAGANA + KATAKANA
+_WORD = re.compile(rf"[{HAN}]|[{KATAKANA}]+|[{HIRAGANA}]+|(?:(?![{_EAST_ASIAN}])[^\W_])+")
+_GRAMMAR = re.compile(rf"[{HIRAGANA}]+|[的了在不和是我你他她它这那们也就都而及与着或之其被把]")
 _VOWEL = re.compile(r"[aeiouy]")
 _SHORTEST = 3
 # What is cut off, in this order, and what takes its place.
@@ -82,10 +88,17 @@ def function_words() -> frozenset[str]:
     return frozenset(files(__package__).joinpath("function-words.txt").read_text(encoding="utf-8").split())
 
 
+def is_grammar(word: str) -> bool:
+    """Whether a word is Chinese or Japanese grammar: hiragana alone, and some characters."""
+    return bool(_GRAMMAR.fullmatch(word))
+
+
 def _says_something(word: str) -> bool:
     """Return whether a word counts; short words do if they hold a digit or are not of the Latin script."""
     short = len(word) < (2 if any(letter.isdigit() for letter in word) else _SHORTEST)
-    return not word.isascii() or (not short and word not in function_words())
+    if word.isascii():
+        return not short and word not in function_words()
+    return not is_grammar(word)
 
 
 def _passages(text: str) -> Iterator[str]:

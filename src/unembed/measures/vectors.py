@@ -13,6 +13,13 @@ def cosine(recovered: np.ndarray, reference: np.ndarray) -> np.ndarray:
     return cosines
 
 
+def normalise(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (..., d) at length one, in float32."""
+    scaled = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    result: np.ndarray = scaled.astype(np.float32, copy=False)
+    return result
+
+
 def find_faults(vectors: np.ndarray) -> dict[str, np.ndarray]:
     """Return what can be wrong with vectors (n, d), and which of them have that fault; none has two."""
     finite, something = np.isfinite(vectors).all(axis=1), vectors.any(axis=1)

@@ -5,6 +5,7 @@ the next "all are 7 long".
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import numpy as np
 import torch
@@ -14,17 +15,26 @@ from unembed.model import ConditionalMDLM
 from unembed.store import Store
 
 _BATCH = 1024
+_VALIDATION_ROWS = 4096
 _LEARNING_RATE = 2e-3
 _EPOCHS = 10
 _FEWEST_STEPS, _MOST_STEPS = 200, 3000
 
 
 def fit_length_head(
-    model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None = None
+    model: ConditionalMDLM,
+    store: Store,
+    validation: Store,
+    seed: int,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> None:
-    """Train the length head on random rows of a store; nothing where the canvas is fixed."""
+    """Train the length head on random rows of a store; nothing where the canvas is fixed.
+
+    A head that came with other weights, and does better on the validation store, stays as it was.
+    """
     if model.length_head is None:
         return
+    before, start = _loss(model, validation), deepcopy(model.length_head.state_dict())
     head = model.length_head.requires_grad_(True)
     device = next(head.parameters()).device
     random = np.random.default_rng(seed)
@@ -43,3 +53,13 @@ def fit_length_head(
         if on_progress:
             on_progress("Fitting the length head", step + 1, steps)
     head.requires_grad_(False)
+    if _loss(model, validation) > before:
+        head.load_state_dict(start)
+
+
+@torch.no_grad()
+def _loss(model: ConditionalMDLM, store: Store) -> float:
+    rows = np.arange(min(_VALIDATION_ROWS, len(store)))
+    given = torch.from_numpy(store.embeddings(rows)).to(next(model.parameters()).device)
+    lengths = torch.from_numpy(store.lengths[rows].astype(np.int64)).to(given.device)
+    return float(F.cross_entropy(model.length_logits(given), lengths - 1))

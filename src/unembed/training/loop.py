@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from unembed.errors import ConfigError, TrainingError
 from unembed.files import locked_folder, remove_leftovers
 from unembed.model import ConditionalMDLM, Objective
 from unembed.model.loss import Noised
+from unembed.store import find_words
 from unembed.training.batches import step_generator
 from unembed.training.curves import draw_curves
 from unembed.training.free_running import measure_free_running
@@ -306,8 +308,15 @@ class _Loop:
         # "step" is the one that was measured, which may be older than the weights.
         metrics = {"saved_step": self.facts["step"]} | self.facts.get("metrics", {}) | self.facts["readout"]
         model, store = self.parts.averaged, self.parts.store
-        info = CheckpointInfo.for_store(store.manifest, model.config, self.recipe.noise, metrics)
-        save_checkpoint(self.folder / name, Checkpoint(model, store.tokenizer(), info))
+        info = CheckpointInfo.for_store(
+            store.manifest, model.config, self.recipe.noise, metrics, self.recipe.data.languages
+        )
+        checkpoint = Checkpoint(model, store.tokenizer(), info, known_words=self._known_words)
+        save_checkpoint(self.folder / name, checkpoint)
+
+    @cached_property
+    def _known_words(self) -> tuple[str, ...]:
+        return tuple(find_words(self.parts.store))
 
     def _save_state(self) -> None:
         save_state(self.folder / RUN_FILE, self._modules(), self.parts.optimisers, self.facts)

@@ -104,7 +104,7 @@ def prepare_model(parts: Parts, recipe: Recipe, control: StageControl) -> dict[s
     finished = finished and fit_surrogate(model, parts.store, parts.validation_store, training, control)
     if not finished:
         return None
-    fit_length_head(model, parts.store, training.seed, control.on_progress)
+    fit_length_head(model, parts.store, parts.validation_store, training.seed, control.on_progress)
     parts.average.module.load_state_dict(model.state_dict())
     measures = measure_readout(model, parts.validation_store)
     if model.surrogate is not None:

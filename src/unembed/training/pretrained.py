@@ -271,14 +271,16 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
 
 
 def start_from_inverter(model: ConditionalMDLM, folder: Path) -> list[str]:
-    """Copy all weights that an inverter has, but for the length head: that is fitted to the run's own store.
+    """Copy all weights that an inverter has; a length head of another shape is left out, since it is fitted anyway.
 
     Returns:
         What it lacks, because the model has more parts: these stay as they started.
     """
-    ours = {name for name in model.state_dict() if name.startswith(_LENGTH_HEAD)}
-    theirs = read_weights(folder).items()
-    weights = {name: weight for name, weight in theirs if not name.startswith(_LENGTH_HEAD)}
+    ours = {name: part.shape for name, part in model.state_dict().items() if name.startswith(_LENGTH_HEAD)}
+    weights = read_weights(folder)
+    theirs = {name: part.shape for name, part in weights.items() if name.startswith(_LENGTH_HEAD)}
+    if theirs != ours:
+        weights = {name: part for name, part in weights.items() if name not in theirs}
     try:
         missing, unknown = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:

@@ -6,15 +6,17 @@ people write them and as a tokenizer writes them back: lower case, with spaces a
 
 from unembed.audit.leaks.custom import CustomDetector, read_pattern, read_terms
 from unembed.audit.leaks.detectors import LeakDetectors, find_leaks
-from unembed.audit.leaks.kinds import KINDS, SPECIAL_CATEGORIES, Kind, Leak, gives_back
+from unembed.audit.leaks.kinds import KINDS, SPECIAL_CATEGORIES, Coverage, Kind, Leak, coverage_of, gives_back
 
 __all__ = [
     "KINDS",
     "SPECIAL_CATEGORIES",
+    "Coverage",
     "CustomDetector",
     "Kind",
     "Leak",
     "LeakDetectors",
+    "coverage_of",
     "find_leaks",
     "gives_back",
     "read_pattern",

@@ -1,8 +1,13 @@
-"""The kinds of things that texts say about people, and when a recovered text holds one. Does not find any."""
+"""The kinds of things that texts say about people, in which languages they are found, and when a text gives one back.
+
+Finds none.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_RUN = re.compile(r"\w+")
 
 Kind = str
 """One of :data:`KINDS`, or the name of a user's own detector."""
@@ -37,7 +42,43 @@ KINDS: tuple[Kind, ...] = (
 )
 """All kinds that are built in, in the order of the report."""
 
-_RUN = re.compile(r"\w+")
+
+@dataclass(frozen=True)
+class Coverage:
+    """In which languages a kind is found."""
+
+    languages: tuple[str, ...] = ()
+    """Empty: it has the same form in every language."""
+    anywhere: str = ""
+    """What of it is found in every language all the same."""
+
+    def misses(self, languages: Sequence[str]) -> list[str]:
+        """Return those of some languages in which the kind, or most of it, is not found."""
+        return [language for language in languages if self.languages and language not in self.languages]
+
+    def __str__(self) -> str:
+        if not self.languages:
+            return "any language"
+        return f"{', '.join(self.languages)}{f'; in any language {self.anywhere}' if self.anywhere else ''}"
+
+
+_ENGLISH = Coverage(("English",))
+_COVERAGE: dict[Kind, Coverage] = {
+    "names": Coverage(("English",), "1,300 first names in Latin letters"),
+    "phone numbers": Coverage(("English",), "those with a plus"),
+    "street addresses": Coverage(("English", "Dutch", "French", "German", "Italian", "Portuguese", "Spanish")),
+    "places": _ENGLISH,
+    "dates": Coverage(("English",), "those in numbers"),
+    "ages": _ENGLISH,
+    "amounts of money": Coverage(("English",), "those with $, €, £ or ¥"),
+    "credentials": Coverage(("English",), "keys of large services"),
+    **dict.fromkeys(SPECIAL_CATEGORIES, _ENGLISH),
+}
+
+
+def coverage_of(kind: Kind) -> Coverage:
+    """Return in which languages a kind is found; a user's own detector looks at every text alike."""
+    return _COVERAGE.get(kind, Coverage())
 
 
 @dataclass(frozen=True)
