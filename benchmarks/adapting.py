@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from measure import Figure, Result, finish, make_parser
-from unembed.adaptation import OwnTexts, Pairs, embed_own, embed_pairs, pair_known
+from unembed.adaptation import ENOUGH, OwnTexts, Pairs, embed_own, pair_known
 from unembed.config import DecodingConfig, parse
 from unembed.corpus import BUNDLED, bundled_texts, read_texts
-from unembed.encoders import Encoder, EncoderDescription, load_encoder
+from unembed.encoders import Encoder, EncoderDescription, load_encoder, quicker
 from unembed.errors import AlignmentError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
@@ -73,12 +73,17 @@ def choose_texts(inverter: Inverter, lines: Sequence[str], count: int) -> list[s
 
 
 def embed(texts: Sequence[str], other: Encoder, own: Encoder, base: Inverter, folder: Path, origin: str) -> Pairs:
-    """Embed texts with both encoders. The vectors stay in a folder that is named after the texts."""
-    return embed_pairs(
+    """Embed texts with both encoders. Benchmarks of other encoders use the base's own vectors again."""
+    theirs, ours = (embed_by(texts, encoder, base, folder, origin) for encoder in (other, own))
+    return Pairs(other.description, ours.ids, theirs.vectors, ours.vectors, origin)
+
+
+def embed_by(texts: Sequence[str], encoder: Encoder, base: Inverter, folder: Path, origin: str) -> OwnTexts:
+    """Embed texts with one encoder. The vectors stay in a folder that is named after the encoder and the texts."""
+    return embed_own(
         texts,
-        other,
-        own,
-        folder / other.description.name.replace("/", "_") / digest_of(texts),
+        encoder,
+        folder / encoder.description.name.replace("/", "_") / digest_of(texts),
         tokenizer=base.tokenizer,
         canvas_length=base.info.model.canvas_length,
         origin=origin,
@@ -223,26 +228,18 @@ def prepare(
     unseen = {text for texts in held_out.values() for text in texts}
     usable = (text for text in dict.fromkeys(source) if text not in unseen)
     chosen = list(islice(usable, most))
-    others = None
-    if 0 in options.pairs:
-        texts = list(islice(usable, _OWN_TEXTS))
-        others = embed_own(
-            texts,
-            own,
-            folder / "own" / digest_of(texts),
-            tokenizer=base.tokenizer,
-            canvas_length=base.info.model.canvas_length,
-            origin=origin,
-        )
+    texts = list(islice(usable, _OWN_TEXTS if 0 in options.pairs else ENOUGH))
+    others = embed_by(texts, own, base, folder, origin) if texts else None
     pairs = embed_in_blocks(chosen, options.pairs, other, own, base, folder, origin)
     tasks = [Task(name, texts, embed(texts, other, own, base, folder, name)) for name, texts in held_out.items()]
     return pairs, others, tasks
 
 
 def adapt(base: Inverter, pairs: Pairs, others: OwnTexts | None, size: int, seed: int) -> Inverter:
-    """Adapt with the first pairs; with none, with all vectors of the other encoder and other texts."""
-    if size or others is None:
-        return base.adapt_to(first_of(pairs, size), seed=seed)
+    """Adapt with the first pairs and other texts; with no pairs, with all vectors of the other encoder."""
+    if size:
+        return base.adapt_to(first_of(pairs, size), others=others, seed=seed)
+    assert others is not None
     return base.adapt_unpaired_to(pairs.theirs, pairs.encoder, others, seed=seed)
 
 
@@ -317,7 +314,7 @@ def main() -> None:
     if options.quick:
         options.pairs, options.count = [60], 3
     base = Inverter.from_pretrained(options.model, device="cpu")
-    own = base.load_encoder(device="cpu")
+    own = quicker(base.load_encoder(device="cpu"))
     other = None if options.vectors else load_encoder(options.encoder, device="cpu", precision="auto")
     with TemporaryDirectory() as temporary:
         pairs, others, tasks = prepare(options, base, own, other, options.cache or Path(temporary))

@@ -1,7 +1,11 @@
 """Adapting the default inverter to another encoder: here MiniLM behind a secret rotation into more dimensions."""
 
 import json
+import runpy
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -10,9 +14,10 @@ from unembed import Inverter
 from unembed.adaptation import tuning
 from unembed.alignment import LEAST_PAIRS
 from unembed.corpus import bundled_texts
-from unembed.encoders import Encoder, EncoderDescription
+from unembed.encoders import Encoder, EncoderDescription, endpoint
 from unembed.errors import CheckpointError, ConfigError, EncoderError, VectorError
 
+ROOT = Path(__file__).parents[2]
 PAIRS = 250
 LEAKED = 3500
 OURS = ["The cat is sleeping on the sofa.", "She bought a new car last week.", "how to make bread at home"]
@@ -95,6 +100,24 @@ def test_it_knows_what_the_other_encoders_vectors_look_like(adapted_folder, rota
         adapted.invert(np.ones((1, 384)))
 
 
+def test_texts_that_the_other_encoder_is_not_asked_for_help(base, rotated, minilm):
+    texts = bundled_texts()
+    pairs, others, unseen = texts[:60], texts[60:460], texts[5000:5060]
+    alone = base.adapt(rotated, pairs, own_encoder=minilm)
+    asked = len(rotated.seen)
+    helped = base.adapt(rotated, pairs, others=others, own_encoder=minilm)
+    assert len(rotated.seen) == 2 * asked
+    known = [(inverter.adaptation.info.pairs, inverter.adaptation.info.others) for inverter in (alone, helped)]
+    assert known == [(len(pairs), 0), (len(pairs), len(others))]
+    vectors = rotated.encode(unseen)
+
+    def count_hits(inverter: Inverter) -> int:
+        named = inverter.words(vectors, top=10)
+        return sum(word in text for text, words in zip(unseen, named, strict=True) for word, _ in words)
+
+    assert count_hits(helped) > count_hits(alone)
+
+
 @pytest.mark.parametrize("strategy", ["guided", "surrogate"])
 def test_searches_work_with_the_other_encoders_vectors(adapted_folder, rotated, strategy):
     adapted = Inverter.from_pretrained(adapted_folder, device="cpu")
@@ -158,6 +181,46 @@ def test_an_endpoint_that_fails_midway_is_not_asked_twice(base, rotated, minilm,
     assert json.loads(ended.out)["pairs"] == len(set(rotated.seen))
     assert len(rotated.seen) <= 300 + 4  # four are repeated, to see whether the encoder stays the same
     assert Inverter.from_pretrained(tmp_path / "out").adaptation is not None
+
+
+@pytest.fixture
+def address(rotated, monkeypatch):
+    """The other encoder behind a real server, that of the example in docs/encoders.md."""
+    monkeypatch.delenv("UNEMBED_API_KEY", raising=False)
+    make_server = runpy.run_path(str(ROOT / "examples" / "endpoint.py"))["make_server"]
+    server = make_server(rotated, 0)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1#rotated"
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_endpoint_is_adapted_to_over_http(address, rotated, tmp_path, monkeypatch, run_cli):
+    monkeypatch.setattr(endpoint, "_ATTEMPTS", 1)
+    folder = tmp_path / "out"
+    arguments = ("adapt", address, "--output", folder, "--pairs", 300, "--price", 0.02)
+    rotated.fails_after = 270  # the probe of the connection is one of them
+    failed = run_cli(*arguments)
+    assert failed.code == 2
+    assert "tokens in 10 requests" in failed.err
+    assert "at 0.02 a million" in failed.err
+    assert "did not answer" in failed.err
+    rotated.fails_after = None
+    assert run_cli(*arguments).code == 0
+    repeated = [text for text, times in Counter(rotated.seen).items() if times > 1]
+    assert len(repeated) <= 16 + 4 + 1  # what was answered after the last save, the check, the probe
+
+    np.save(tmp_path / "vectors.npy", rotated.encode(OURS[:1]))
+    read = run_cli("invert", tmp_path / "vectors.npy", "--model", folder)
+    assert (read.code, "cat" in read.out) == (0, True)
+    guided = ("invert", tmp_path / "vectors.npy", "--model", folder, "--guided", "--calls", 60)
+    refused = run_cli(*guided)
+    assert refused.code == 2
+    assert "--encoder" in refused.err
+    before = len(rotated.seen)
+    searched = run_cli(*guided, "--encoder", address)
+    assert (searched.code, "cat" in searched.out) == (0, True)
+    assert 1 < len(rotated.seen) - before <= 80
 
 
 def test_an_encoder_that_changes_between_calls_is_refused(base, rotated, minilm):

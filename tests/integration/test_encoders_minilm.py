@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unembed.canvas import CanvasVocabulary, fit_to_canvas
 from unembed.encoders import load_encoder
-from unembed.encoders.substitution import batches_of_one_length
+from unembed.encoders.substitution import batches_of_one_length, batches_of_similar_length
 from unembed.errors import ConfigError, EncoderError
 
 TEXTS = [
@@ -162,3 +162,23 @@ def test_the_longest_texts_come_first():
     """So that a batch too large for the memory fails at once, not after hours."""
     assert [len(batch) for batch in batches_of_one_length([1, 3, 3, 2], 8)] == [2, 1, 1]
     assert batches_of_one_length([1, 3, 3, 2], 8)[0].tolist() == [1, 2]
+
+
+@given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 9))
+def test_rows_of_a_padded_batch_are_of_similar_length(lengths, size):
+    batches = batches_of_similar_length(lengths, size)
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= size
+        assert min(lengths[row] for row in batch) >= 0.75 * max(lengths[row] for row in batch)
+
+
+def test_few_texts_of_similar_length_share_a_batch():
+    assert [batch.tolist() for batch in batches_of_similar_length([10, 12, 5, 11], 8)] == [[1, 3, 0], [2]]
+
+
+def test_the_quicker_copy_gives_a_text_the_same_vector_whatever_shares_its_batch(minilm):
+    quick = minilm.quicker()
+    texts = ["snow is very cold.", "my brother plays the violin.", "my brother plays the violin in an orchestra."]
+    together, alone = quick.encode(texts), np.concatenate([quick.encode([text]) for text in texts])
+    assert ((together * alone).sum(1) > 0.9995).all()

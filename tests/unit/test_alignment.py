@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from unembed.alignment import LEAST_PAIRS, SpaceMap, fit_pairs
+from unembed.alignment import LEAST_PAIRS, SpaceMap, fit_pairs, imitate
 from unembed.alignment.fitting import Network, Posterior, Procrustes, Ridge, methods_for
 from unembed.errors import VectorError
 
@@ -62,6 +62,30 @@ def test_the_best_method_on_held_out_pairs_is_fitted_on_all_of_them():
     assert cosine(fit.there.map_array(other_source), other_target) == pytest.approx(fit.cosine, abs=0.05)
     assert cosine(fit.back.map_array(other_target), other_source) > 0.9
     assert fit.top1 > 0.9
+
+
+def test_other_vectors_of_the_target_help_where_pairs_are_few():
+    (source, target), (unseen, truth) = spaces(60, noise=2.0), spaces(300, noise=2.0, seed=1)
+    _, others = spaces(3000, noise=2.0, seed=2)
+    alone, helped = (
+        cosine(Posterior(0.1, 1.0).fit(*map(directions, (source, target)), covariance).map_array(unseen), truth)
+        for covariance in (None, np.cov(directions(others).T))
+    )
+    assert helped > alone
+    fit = fit_pairs(source, target, others=others)
+    assert cosine(fit.there.map_array(unseen), truth) > 0.5
+    with pytest.raises(VectorError, match="1 of the other"):
+        fit_pairs(source, target, others=np.where(np.arange(len(others))[:, None] == 3, np.nan, others))
+
+
+def test_imitated_vectors_are_as_far_from_the_truth_as_real_ones():
+    (source, target), (real, others) = spaces(300, noise=2.0), spaces(500, noise=2.0, seed=1)
+    clean, _ = spaces(500, noise=0.0, seed=1)
+    imitated = imitate(source, target, others)
+    expected, found = (cosine(directions(vectors), clean) for vectors in (real, imitated))
+    assert found == pytest.approx(expected, abs=0.05)
+    assert (imitated == imitate(source, target, others)).all()
+    assert (imitated != imitate(source, target, others, seed=1)).any()
 
 
 def test_the_judge_chooses_the_method():

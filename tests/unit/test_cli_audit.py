@@ -285,12 +285,12 @@ def test_a_chroma_collection_says_whose_vectors_it_holds(run_cli, vectors, tiny_
 
 
 def test_the_command_in_the_report_holds_no_password(monkeypatch):
-    from unembed.cli.audit import _command
+    from unembed.cli.audit import typed_command
 
     for uri in ("pgvector:postgresql://me:secret@host/db#docs", "pgvector:host=h password=secret dbname=db#docs"):
         monkeypatch.setattr("sys.argv", ["unembed", "audit", uri, "--size", "9"])
-        assert "secret" not in _command()
-        assert _command().endswith("#docs' --size 9")
+        assert "secret" not in typed_command()
+        assert typed_command().endswith("#docs' --size 9")
 
 
 class TestWords:

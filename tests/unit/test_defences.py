@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from unembed.defences import DEFENCES, Defence, apply
+from unembed.defences import DEFENCES, Defence, apply, neighbours_kept
 
 KINDS = [kind for kind in DEFENCES if kind != "none"]
 
@@ -101,3 +101,12 @@ def test_a_zero_vector_is_no_trouble(vectors):
 def test_what_is_no_defence_is_refused(wrong):
     with pytest.raises(ValidationError):
         Defence(**wrong)
+
+
+@pytest.mark.parametrize("kind", DEFENCES)
+def test_what_a_search_keeps_is_known_from_the_weakest_to_the_strongest(kind):
+    shares = neighbours_kept()[kind]
+    assert len(shares) == 11
+    assert shares == sorted(shares, reverse=True)
+    assert 0.9 < shares[0] <= 1.0
+    assert shares[-1] == 1.0 if kind in ("none", "rotation") else shares[-1] < 0.8

@@ -192,6 +192,7 @@ def test_a_defence_changes_the_vector_and_can_be_compared_with_none(page, finish
     assert page.locator("#strip .before").count() == 1
     page.locator("[name=strength]").fill("1")
     page.locator("[name=strength]").dispatch_event("change")
+    expect(page.locator("#defence-hint")).to_contain_text("A search still finds about 32% of the ten nearest texts.")
     page.wait_for_function(
         "before => document.querySelector('#strip .above').getAttribute('d') !== before", arg=noisy[1]
     )

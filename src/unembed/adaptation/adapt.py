@@ -5,13 +5,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from unembed.adaptation.pairs import Pairs
+from unembed.adaptation.pairs import OwnTexts, Pairs
 from unembed.adaptation.tuning import Texts, readout_f1, tune
-from unembed.alignment import PairedFit, fit_pairs
+from unembed.alignment import PairedFit, fit_pairs, imitate
 from unembed.checkpoint import Adaptation, AdaptationInfo, Checkpoint
 from unembed.progress import OnProgress
 from unembed.store import Fingerprint
 
+ENOUGH = 10_000
+"""Pairs and other texts together; more were not measured to help."""
 _MEASURED = 500
 
 
@@ -21,6 +23,7 @@ def adapt_checkpoint(
     base_checksum: str,
     pairs: Pairs,
     *,
+    others: OwnTexts | None = None,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> Checkpoint:
@@ -29,8 +32,13 @@ def adapt_checkpoint(
     Vectors are mapped to those of the inverter's own encoder. The map is chosen by how well the inverter's readout
     names words of held-out texts. Then readout and length head are tuned to the map's errors, if that helps on
     held-out texts. The base is left as it is.
+
+    Other texts help where pairs are few: their vectors tell where our encoder puts texts, and readout and length head
+    are tuned on them too, with vectors that imitate the other encoder's.
     """
-    texts = Texts(pairs.ids, base.model)
+    wanted = max(0, ENOUGH - len(pairs.ids))
+    more = OwnTexts(others.ids[:wanted], others.vectors[:wanted], others.origin) if others and wanted else None
+    texts = Texts([*pairs.ids, *(more.ids if more else ())], base.model)
 
     def judge(mapped: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return readout_f1(base.model, mapped, texts, rows)
@@ -39,10 +47,15 @@ def adapt_checkpoint(
         pairs.theirs,
         pairs.ours,
         judge=judge if base.model.readout.gives_prior else None,
+        others=more.vectors if more else None,
         seed=seed,
         on_progress=on_progress,
     )
-    tuning = tune(base.model, fit.held_out, texts, seed=seed, on_progress=on_progress)
+    mapped = fit.held_out
+    if more:
+        imitated = imitate(pairs.theirs, pairs.ours, more.vectors, seed=seed)
+        mapped = np.concatenate([mapped, fit.there.map_array(imitated)])
+    tuning = tune(base.model, mapped, texts, real=len(pairs.ids), seed=seed, on_progress=on_progress)
     own = np.arange(min(len(pairs.ours), _MEASURED))
     info = AdaptationInfo(
         base=base_name,
@@ -51,6 +64,7 @@ def adapt_checkpoint(
         fingerprint=Fingerprint.of([pairs.theirs]),
         method=_describe(fit),
         pairs=fit.pairs,
+        others=len(more.ids) if more else 0,
         texts=pairs.origin,
         width=0 if fit.there.correction is None else fit.there.correction.width,
         metrics={

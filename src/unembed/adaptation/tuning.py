@@ -57,30 +57,39 @@ def tune(
     vectors: np.ndarray,
     texts: Texts,
     *,
+    real: int | None = None,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> Tuning:
     """Tune readout and length head on mapped vectors (n, d), if that helps on a part that is held out.
 
-    The vectors must be mapped by maps that did not see them: other errors than in use would be learnt.
+    The vectors must be mapped by maps that did not see them: other errors than in use would be learnt. From row
+    ``real`` on they are imitations, which nothing is judged by.
     """
-    order = np.random.default_rng(seed).permutation(len(vectors))
+    real = len(vectors) if real is None else real
+    imitations = np.arange(real, len(vectors))
+    # Where there are many imitations, they count twice as much as all real ones.
+    repeated = max(1, len(imitations) // (2 * real))
+    order = np.random.default_rng(seed).permutation(real)
     held_out = order[: min(int(_HELD_OUT_SHARE * len(order)), _MOST_HELD_OUT)]
     before = float(readout_f1(model, vectors[held_out], texts, held_out)[0])
     if not isinstance(model.readout, MlpReadout):
         return Tuning({}, before, before)
-    steps = int(np.clip(_EPOCHS * len(order) // _BATCH, _FEWEST_STEPS, _MOST_STEPS))
+    steps = int(np.clip(_EPOCHS * len(vectors) // _BATCH, _FEWEST_STEPS, _MOST_STEPS))
+    again = not len(imitations)
 
-    def step_done() -> None:
-        on_progress("Tuning", 1, 2 * steps)
+    def train(rows: np.ndarray) -> ConditionalMDLM:
+        copy = deepcopy(model)
+        seen = np.concatenate([np.repeat(rows, repeated), imitations])
+        _train(copy, vectors, texts, seen, steps, seed, lambda: on_progress("Tuning", 1, (1 + again) * steps))
+        return copy
 
-    trial = deepcopy(model)
-    _train(trial, vectors, texts, order[len(held_out) :], steps, seed, step_done)
-    after = float(readout_f1(trial, vectors[held_out], texts, held_out)[0])
+    tuned = train(order[len(held_out) :])
+    after = float(readout_f1(tuned, vectors[held_out], texts, held_out)[0])
     if after <= before:
         return Tuning({}, before, before)
-    tuned = deepcopy(model)
-    _train(tuned, vectors, texts, order, steps, seed, step_done)
+    if again:  # with the part that was held out; beside imitations it would add little
+        tuned = train(order)
     names = {name for name, _ in _tuned_parameters(tuned)}
     weights = {name: part for name, part in tuned.state_dict().items() if name in names}
     return Tuning(weights | {"prior_scale": _PRIOR_STRENGTH * model.prior_scale.detach()}, before, after)

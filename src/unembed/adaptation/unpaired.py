@@ -51,6 +51,7 @@ def adapt_unpaired(
         fingerprint=Fingerprint.of([vectors]),
         method=METHOD,
         pairs=0,
+        others=len(own.ids),
         texts=own.origin,
         metrics={"agreement": aligned.agreement, "mutual_share": aligned.mutual_share},
     )

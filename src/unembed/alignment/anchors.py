@@ -8,6 +8,7 @@ wrongly. Many are drawn, each from a sample of its own, and those that agree wit
 
 import numpy as np
 
+from unembed.clusters import k_means, spread
 from unembed.measures.vectors import normalise
 
 _CLUSTERINGS = 16
@@ -38,31 +39,6 @@ def cluster(
     """Return the centroids (clusters, d) of a sample of unit vectors, by k-means."""
     chosen = generator.choice(len(vectors), min(sample, len(vectors)), replace=False)
     return k_means(vectors[chosen], spread(vectors[chosen], clusters, generator), rounds)
-
-
-def spread(vectors: np.ndarray, clusters: int, generator: np.random.Generator) -> np.ndarray:
-    """Choose vectors far from one another to start clusters from (k-means++)."""
-    centres = [vectors[generator.integers(len(vectors))]]
-    nearest = np.full(len(vectors), np.inf, dtype=vectors.dtype)
-    for _ in range(clusters - 1):
-        nearest = np.minimum(nearest, np.maximum(2 - 2 * vectors @ centres[-1], 0))
-        reach = np.cumsum(nearest, dtype=np.float64)
-        row = np.searchsorted(reach, generator.random() * reach[-1])
-        centres.append(vectors[min(int(row), len(vectors) - 1)])
-    return np.stack(centres)
-
-
-def k_means(vectors: np.ndarray, centres: np.ndarray, rounds: int) -> np.ndarray:
-    """Move centres to the means of the vectors nearest to them; a centre that loses all of its vectors stays."""
-    for _ in range(rounds):
-        # Vectors have unit norm: the nearest centre is the one with the largest x.c - |c|^2 / 2.
-        owners = (vectors @ centres.T - (centres**2).sum(1) / 2).argmax(1)
-        counts = np.bincount(owners, minlength=len(centres))
-        membership = np.zeros((len(centres), len(vectors)), dtype=vectors.dtype)
-        membership[owners, np.arange(len(vectors))] = 1
-        means = membership @ vectors / np.maximum(counts, 1)[:, None]
-        centres = np.where(counts[:, None] > 0, means, centres)
-    return centres
 
 
 def similarities(centres: np.ndarray) -> np.ndarray:

@@ -22,8 +22,11 @@ class Method(Protocol):
     least_pairs: ClassVar[int]
     """With fewer pairs than this it is not tried."""
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
-        """Fit a map on pairs of directions: what it takes (n, d), and what it is to give (n, k)."""
+    def fit(self, source: np.ndarray, target: np.ndarray, covariance: np.ndarray | None = None) -> SpaceMap:
+        """Fit a map on pairs of directions: what it takes (n, d), and what it is to give (n, k).
+
+        ``covariance`` (k, k) is that of the target's directions, where more of them are known than the pairs.
+        """
         ...
 
 
@@ -35,7 +38,7 @@ class Ridge:
     name: ClassVar[str] = "ridge"
     least_pairs: ClassVar[int] = 0
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
+    def fit(self, source: np.ndarray, target: np.ndarray, covariance: np.ndarray | None = None) -> SpaceMap:
         """Solve the regression."""
         means = source.mean(0), target.mean(0)
         matrix, _ = ridge(source - means[0], target - means[1], self.penalty)
@@ -49,7 +52,7 @@ class Procrustes:
     name: ClassVar[str] = "procrustes"
     least_pairs: ClassVar[int] = 0
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
+    def fit(self, source: np.ndarray, target: np.ndarray, covariance: np.ndarray | None = None) -> SpaceMap:
         """Solve the orthogonal Procrustes problem."""
         means = source.mean(0), target.mean(0)
         left, spectrum, right = np.linalg.svd((source - means[0]).T @ (target - means[1]), full_matrices=False)
@@ -72,13 +75,12 @@ class Posterior:
     name: ClassVar[str] = "posterior"
     least_pairs: ClassVar[int] = 0
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
+    def fit(self, source: np.ndarray, target: np.ndarray, covariance: np.ndarray | None = None) -> SpaceMap:
         """Fit function and noise, and invert them."""
         source_mean, target_mean = source.mean(0), target.mean(0)
         forward, residuals = ridge(target - target_mean, source - source_mean, self.penalty)  # (k, d), (n, d)
-        noise = residuals.T @ residuals / len(residuals)
-        noise = 0.5 * noise + 0.5 * np.diag(np.diag(noise))  # n pairs do not tell d x d covariances
-        joint = np.cov(target.T) @ forward  # (k, d)
+        noise = noise_of(residuals)
+        joint = (np.cov(target.T) if covariance is None else covariance) @ forward  # (k, d)
         smallest = 1e-6 * np.trace(noise) / len(noise)
         matrix = np.linalg.solve(forward.T @ joint + self.noise * noise + smallest * np.eye(len(noise)), joint.T)
         return SpaceMap.linear(source_mean, matrix, target_mean)
@@ -93,7 +95,7 @@ class Network:
     name: ClassVar[str] = "network"
     least_pairs: ClassVar[int] = 4000
 
-    def fit(self, source: np.ndarray, target: np.ndarray) -> SpaceMap:
+    def fit(self, source: np.ndarray, target: np.ndarray, covariance: np.ndarray | None = None) -> SpaceMap:
         """Train the correction, by the cosine."""
         linear = Ridge(self.penalty).fit(source, target)
         generator = torch.Generator().manual_seed(0)
@@ -128,6 +130,13 @@ def methods_for(pairs: int) -> list[Method]:
         Network(0.1),
     ]
     return [method for method in candidates if pairs >= method.least_pairs]
+
+
+def noise_of(residuals: np.ndarray) -> np.ndarray:
+    """Return the covariance (d, d) of residuals (n, d), halved off the diagonal: few pairs tell little of it."""
+    noise = residuals.T @ residuals / len(residuals)
+    halved: np.ndarray = 0.5 * noise + 0.5 * np.diag(np.diag(noise))
+    return halved
 
 
 def ridge(inputs: np.ndarray, outputs: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:

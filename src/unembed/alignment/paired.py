@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unembed.alignment.fitting import Method, Ridge, methods_for
+from unembed.alignment.fitting import Method, Ridge, methods_for, noise_of, ridge
 from unembed.alignment.maps import SpaceMap
 from unembed.errors import VectorError
 from unembed.measures.vectors import find_faults, normalise
@@ -19,6 +19,7 @@ _JUDGED = 500
 # Mapped vectors that are no nearer to their own partners than to those of other pairs belong to no one.
 _LEAST_TOP1, _TIMES_CHANCE = 0.05, 5.0
 _BACK_PENALTY = 0.3
+_IMITATION_PENALTY = 1.0
 
 Judge = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Scores mapped vectors (m, k), given the numbers of their pairs (m,): one score each, the higher the better."""
@@ -51,6 +52,7 @@ def fit_pairs(
     target: np.ndarray,
     *,
     judge: Judge | None = None,
+    others: np.ndarray | None = None,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> PairedFit:
@@ -60,6 +62,7 @@ def fit_pairs(
         source: (n, d) vectors of texts by the encoder that the map takes.
         target: (n, k) vectors of the same texts by the other encoder, in the same order.
         judge: scores held-out vectors; by default their cosine with the truth does.
+        others: (m, k) vectors of other texts by the second encoder. They tell where its vectors lie.
         seed: of the folds.
         on_progress: called after each method.
 
@@ -68,6 +71,7 @@ def fit_pairs(
     """
     source, target = _directions(source, "first"), _directions(target, "second")
     _check_pairs(source, target)
+    covariance = None if others is None else np.cov(np.concatenate([target, _directions(others, "other")]).T)
     folds = np.random.default_rng(seed).permutation(len(source)) % _FOLDS
     # Methods are compared on as many folds as give enough texts to judge them by; the best one then maps all folds.
     compared = min(_FOLDS, math.ceil(_FOLDS * _JUDGED / len(source)))
@@ -77,7 +81,7 @@ def fit_pairs(
     measured: list[tuple[float, Method]] = []
     best, top1 = -math.inf, 0.0
     for method in methods:
-        mapped = _map_held_out(method, source, target, folds, range(compared))
+        mapped = _map_held_out(method, source, target, covariance, folds, range(compared))
         score = float((judge(mapped[rows], rows) if judge else _cosines(mapped[rows], target[rows])).mean())
         measured.append((score, method))
         top1 = max(top1, _top1(mapped, target, folds, range(compared)))
@@ -91,11 +95,11 @@ def fit_pairs(
             "Check that row i of both belongs to the same text, and that both are of the encoders that you named.",
         )
     score, method = max(measured, key=lambda each: each[0])
-    rest = _map_held_out(method, source, target, folds, range(compared, _FOLDS))
+    rest = _map_held_out(method, source, target, covariance, folds, range(compared, _FOLDS))
     held_out = np.where((folds < compared)[:, None], held_out, rest)
     on_progress("Fitting the map", 1, len(methods) + 1)
     return PairedFit(
-        there=method.fit(source, target),
+        there=method.fit(source, target, covariance),
         back=Ridge(_BACK_PENALTY).fit(target, source),
         method=method,
         pairs=len(source),
@@ -107,14 +111,40 @@ def fit_pairs(
     )
 
 
+def imitate(source: np.ndarray, target: np.ndarray, others: np.ndarray, *, seed: int = 0) -> np.ndarray:
+    """Return vectors (m, d) that the source's encoder might have given texts of which only the target's are known.
+
+    They come from a regression of the source on the target, with random errors like those that it has on the pairs.
+
+    Args:
+        source: (n, d) vectors of the pairs by the encoder to imitate.
+        target: (n, k) vectors of the pairs by the other encoder.
+        others: (m, k) vectors of other texts by the other encoder.
+        seed: of the errors.
+    """
+    source, target, others = normalise(source), normalise(target), normalise(others)
+    source_mean, target_mean = source.mean(0), target.mean(0)
+    forward, residuals = ridge(target - target_mean, source - source_mean, _IMITATION_PENALTY)
+    variances, directions = np.linalg.eigh(noise_of(residuals))
+    drawn = np.random.default_rng(seed).standard_normal((len(others), len(variances)))
+    errors = drawn * np.sqrt(np.maximum(variances, 0.0)) @ directions.T
+    imitated: np.ndarray = source_mean + (others - target_mean) @ forward + errors
+    return imitated
+
+
 def _map_held_out(
-    method: Method, source: np.ndarray, target: np.ndarray, folds: np.ndarray, wanted: Iterable[int]
+    method: Method,
+    source: np.ndarray,
+    target: np.ndarray,
+    covariance: np.ndarray | None,
+    folds: np.ndarray,
+    wanted: Iterable[int],
 ) -> np.ndarray:
     """Map the vectors of some folds, each by a map that was fitted without its fold; all others become zero."""
     mapped = np.zeros(target.shape, dtype=np.float32)
     for fold in wanted:
         seen = folds != fold
-        space_map = method.fit(source[seen], target[seen])
+        space_map = method.fit(source[seen], target[seen], covariance)
         mapped[~seen] = space_map.map_array(source[~seen])
     return mapped
 

@@ -12,8 +12,8 @@ from unembed.errors import EncoderError
 from unembed.identification import identify as identify_encoder
 from unembed.identification.agreement import FOREIGN, SAME
 from unembed.identification.known import short_name
+from unembed.inverter.vectors import describe_scale, find_doubts
 from unembed.measures import cosine
-from unembed.store.fingerprint import describe_scale, doubtful_lengths
 
 _CHECKED = 64
 
@@ -62,14 +62,14 @@ def identify(info: CheckpointInfo, kept: StorageInfo, sample: Sample, asked: str
                 f'{remedy} If the database is wrong, give `encoder="{name}"`',
             )
         return Identified(name, f"The database says so: {kept.encoder_said_by}.", certain=True)
-    if doubts := _doubts(info, sample):
+    if doubts := find_doubts(sample.vectors, info):
         likely, remedy = _likely_encoder(kept, sample, name)
         raise EncoderError(
             f"The database does not name its encoder. The vectors do not look like those of {name}, which this "
             f"inverter reads: {'; '.join(doubts)}.{likely}",
             f'If {name} made them nevertheless, give `encoder="{name}"`. Otherwise: {remedy}',
         )
-    scale = _scale(info, sample)
+    scale = describe_scale(sample.vectors, info)
     likeness = "the means and spreads" if info.fingerprint else "the norms"
     return Identified(
         name,
@@ -85,20 +85,6 @@ def _likely_encoder(kept: StorageInfo, sample: Sample, but: str) -> tuple[str, s
     if found.name is None or short_name(found.name) == short_name(but):
         return "", "Give an inverter for the encoder that made them as `model`; unembed train makes one."
     return f" They are probably those of {found.name}.", f"{found.advice} Give that inverter as `model`."
-
-
-def _doubts(info: CheckpointInfo, sample: Sample) -> list[str]:
-    """Say why vectors do not look like those of an inverter's encoder."""
-    if info.fingerprint:
-        return info.fingerprint.doubts(sample.vectors)
-    return doubtful_lengths(sample.vectors, 1.0) if info.encoder.normalised else []
-
-
-def _scale(info: CheckpointInfo, sample: Sample) -> str | None:
-    """Say by what factor the vectors were multiplied for storage."""
-    if info.fingerprint:
-        return describe_scale(sample.vectors, info.fingerprint.norm, info.fingerprint.norm_spread)
-    return describe_scale(sample.vectors, 1.0) if info.encoder.normalised else None
 
 
 def check_texts(encoder: Encoder, sample: Sample, identified: Identified) -> Identified:

@@ -48,6 +48,8 @@ class AdaptationInfo(BaseModel):
     """How the map was found."""
     pairs: int
     """Texts whose vectors by both encoders were known; 0 if none were."""
+    others: int = 0
+    """Further texts, whose vectors by the base's encoder alone were known."""
     texts: str
     """Where these texts came from."""
     width: int = 0

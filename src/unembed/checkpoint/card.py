@@ -77,7 +77,8 @@ def adapted_card(info: dict[str, Any]) -> str:
         f"Reads text back out of {encoder['dim']}-dimensional vectors of `{encoder['name']}` (revision "
         f"`{encoder['revision']}`, prompt: {encoder['prompt'] or 'none'}). It maps them to the vectors of another "
         f"encoder, which the inverter `{info['base']}` reads. The map was found with unembed "
-        f"{info['unembed_version']} by the method `{info['method']}`, with {info['pairs']:,} pairs of vectors; texts: "
+        f"{info['unembed_version']} by the method `{info['method']}`, with {info['pairs']:,} pairs of vectors and "
+        f"{info['others']:,} other texts; texts: "
         f"{info['texts']}.",
         "",
         *_SNIPPET,

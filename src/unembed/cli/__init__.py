@@ -12,6 +12,7 @@ import typer
 from unembed._version import __version__
 from unembed.cli.adapt import adapt
 from unembed.cli.audit import audit
+from unembed.cli.defend import defend
 from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
@@ -59,6 +60,8 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)
+    if command is audit:
+        app.add_typer(defend, name="defend")
 
 
 def main() -> None:

@@ -32,7 +32,10 @@ def adapt(
     pairs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many texts to use at most.", show_default=f"{PAIRS:,}; with --unpaired {UNPAIRED:,}"
+            min=1,
+            help="How many texts the encoder embeds at most. Further texts, up to 10,000 in all, are embedded by the "
+            "inverter's own encoder only.",
+            show_default=f"{PAIRS:,}; with --unpaired {UNPAIRED:,}",
         ),
     ] = None,
     texts: Annotated[
@@ -80,6 +83,7 @@ def adapt(
 
     Example: unembed adapt bge-small-en-v1.5 --output work/bge; unembed invert ... --model work/bge
     """
+    from unembed.adaptation import ENOUGH
     from unembed.cli.evaluate import show_progress
     from unembed.cli.output import show_json, show_result
     from unembed.encoders import load_encoder
@@ -96,13 +100,14 @@ def adapt(
         )
     base = Inverter.from_pretrained(model, device=device)
     most = pairs or (UNPAIRED if unpaired else PAIRS)
-    chosen, origin = ([], "") if pairs_from else _read(texts, most)
+    chosen, origin = ([], "") if pairs_from else _read(texts, most if unpaired else max(most, ENOUGH))
+    chosen, others = (chosen, []) if unpaired else (chosen[:most], chosen[most:])
     if not unpaired:
         _announce(encoder, chosen, base, batch_size, price, ask=not yes and sys.stdin.isatty())
     with show_progress() as on_progress:
         if unpaired:
             vectors, described = _vectors_of_source(unpaired, column, encoder, prompt, UNPAIRED)
-            own = _embed_own(chosen, origin, base, output / PAIRS_FOLDER, batch_size, device, on_progress)
+            own = _embed_own(chosen, origin, base, output / PAIRS_FOLDER / "ours", batch_size, device, on_progress)
             adapted = base.adapt_unpaired_to(vectors, described, own, seed=seed, on_progress=on_progress)
         else:
             if pairs_from:
@@ -118,7 +123,11 @@ def adapt(
                     precision="auto",
                 )
                 found = _embed(chosen, origin, other, base, output / PAIRS_FOLDER, batch_size, device, on_progress)
-            adapted = base.adapt_to(found, seed=seed, on_progress=on_progress)
+            more = None
+            if others:
+                folder = output / PAIRS_FOLDER / "others"
+                more = _embed_own(others, origin, base, folder, batch_size, device, on_progress)
+            adapted = base.adapt_to(found, others=more, seed=seed, on_progress=on_progress)
     adapted.save_pretrained(output)
     assert adapted.adaptation is not None
     how = adapted.adaptation.info
@@ -171,11 +180,12 @@ def _embed(
 ) -> "Pairs":
     """Embed texts with both encoders; what is finished is kept in ``folder``."""
     from unembed.adaptation import embed_pairs
+    from unembed.encoders import quicker
 
     return embed_pairs(
         texts,
         encoder,
-        base.load_encoder(device=device),
+        quicker(base.load_encoder(device=device)),
         folder,
         tokenizer=base.tokenizer,
         canvas_length=base.info.model.canvas_length,
@@ -196,11 +206,12 @@ def _embed_own(
 ) -> "OwnTexts":
     """Embed texts with the base's own encoder; what is finished is kept in ``folder``."""
     from unembed.adaptation import embed_own
+    from unembed.encoders import quicker
 
     return embed_own(
         texts,
-        base.load_encoder(device=device),
-        folder / "ours",
+        quicker(base.load_encoder(device=device)),
+        folder,
         tokenizer=base.tokenizer,
         canvas_length=base.info.model.canvas_length,
         origin=origin,

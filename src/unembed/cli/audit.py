@@ -132,13 +132,13 @@ def audit(
             source,
             inverter,
             settings,
-            encoder=_find_encoder(inverter, encoder, device),
+            encoder=find_encoder(inverter, encoder, device),
             unfinished=output / _UNFINISHED,
             resume=resume,
             asked=encoder,
             calibration=known,
             calibration_name=Path(calibrate).name if calibrate else "",
-            command=_command(),
+            command=typed_command(),
             on_progress=on_progress,
             on_encoder=lambda sentence: typer.echo(f"Encoder: {printable_lines(sentence)}", err=True),
             on_rows=_show_so_far,
@@ -157,7 +157,7 @@ def audit(
     raise typer.Exit(EXIT_CODES[result.verdict.outcome])
 
 
-def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
+def find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
     """Load the encoder; return None if the user did not name it and it is not installed."""
     from unembed.cli.invert import load_encoder_for
     from unembed.errors import EncoderError, MissingExtraError
@@ -174,7 +174,7 @@ def _find_encoder(inverter: "Inverter", location: str | None, device: str) -> "E
         return None
 
 
-def _command() -> str:
+def typed_command() -> str:
     """Return what was typed, without a password in it."""
     from unembed.connectors import mask_passwords
 

@@ -8,13 +8,11 @@ import typer
 INVERTER = "an inverter: a name that unembed inverters lists, a folder or a hub id"
 """What a model may be, for help texts."""
 InverterName = Annotated[str, typer.Option("--model", "-m", help=f"{INVERTER.capitalize()}.")]
-SourceUri = Annotated[
-    str,
-    typer.Argument(
-        help="A vector database: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, "
-        "lancedb:FOLDER#table, postgresql://...#table.column; or a file of vectors."
-    ),
-]
+SOURCE_HELP = (
+    "A vector database: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, lancedb:FOLDER#table, "
+    "postgresql://...#table.column; or a file of vectors."
+)
+SourceUri = Annotated[str, typer.Argument(help=SOURCE_HELP)]
 SourceColumn = Annotated[
     str | None,
     typer.Option(

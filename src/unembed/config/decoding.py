@@ -30,7 +30,7 @@ BATCHES_AT_ONCE = 8
 
 
 class _EffortLimits(NamedTuple):
-    """When a guided search ends that has not reached its target."""
+    """When a search ends that has not reached its target."""
 
     calls: int
     patience: int
@@ -39,7 +39,32 @@ class _EffortLimits(NamedTuple):
 Effort = Literal["quick", "normal", "thorough"]
 
 
-class GuidedConfig(Section):
+class _SearchLimits(Section):
+    """How long a search goes on for a text that is not recovered exactly."""
+
+    _limits: ClassVar[dict[Effort, _EffortLimits]]
+
+    effort: Effort = "normal"
+    """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
+    calls: Positive | None = None
+    """Texts embedded per vector after which the search ends; None: by the effort."""
+    patience: Positive | None = None
+    """Rounds without a better text after which a vector is finished; None: by the effort."""
+    rounds: Count | None = None
+    """Largest number of rounds; None: no limit of its own."""
+
+    @property
+    def call_limit(self) -> int:
+        """Texts embedded per vector after which the search ends."""
+        return self._limits[self.effort].calls if self.calls is None else self.calls
+
+    @property
+    def round_patience(self) -> int:
+        """Rounds without a better text after which a vector is finished."""
+        return self._limits[self.effort].patience if self.patience is None else self.patience
+
+
+class GuidedConfig(_SearchLimits):
     """The search with the encoder: how it begins, what it tries, and when it ends."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
@@ -48,14 +73,6 @@ class GuidedConfig(Section):
         "thorough": _EffortLimits(calls=10_000, patience=400),
     }
 
-    effort: Effort = "normal"
-    """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
-    calls: Positive | None = None
-    """Texts embedded per vector after which the search ends; None: by the effort."""
-    patience: Positive | None = None
-    """Rounds without a better hypothesis after which a vector is finished; None: by the effort."""
-    rounds: Count | None = None
-    """Largest number of rounds; None: no limit of its own."""
     seconds: Annotated[float, Field(gt=0.0)] | None = None
     """Time budget per batch of vectors. With one, the result depends on the machine."""
     target_cosine: Annotated[float, Field(gt=0.0)] = 0.99998
@@ -82,16 +99,6 @@ class GuidedConfig(Section):
     """Whether a token as likely as usual costs nothing until the text is as long as the vector lets expect."""
 
     @property
-    def call_limit(self) -> int:
-        """Texts embedded per vector after which the search ends."""
-        return self._limits[self.effort].calls if self.calls is None else self.calls
-
-    @property
-    def round_patience(self) -> int:
-        """Rounds without a better hypothesis after which a vector is finished."""
-        return self._limits[self.effort].patience if self.patience is None else self.patience
-
-    @property
     def round_limit(self) -> int:
         """Largest number of rounds: also that after which the encoder calls must be used up."""
         rounds = -(-self.call_limit // self.proposals) + self.round_patience
@@ -113,7 +120,7 @@ class SurrogateSearchConfig(GuidedConfig):
     free_tokens: bool = False
 
 
-class ZeroConfig(Section):
+class ZeroConfig(_SearchLimits):
     """The search without training: a language model proposes, a local encoder ranks, the encoder attacked judges."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
@@ -122,16 +129,11 @@ class ZeroConfig(Section):
         "thorough": _EffortLimits(calls=1_500, patience=24),
     }
 
-    effort: Effort = "normal"
-    """How long to search for a text that is not recovered exactly: decides ``calls`` and ``patience``."""
-    calls: Positive | None = None
-    """Texts that the encoder is asked per vector, ``pairs`` included; None: by the effort."""
-    rounds: Count | None = None
-    """Largest number of rounds in which texts are changed; None: no limit of its own."""
     candidates: Positive = 4
     """Texts that are changed in each round."""
     pairs: Positive = 48
-    """Everyday texts that the first map between the encoders is fitted on; embedded once for all vectors."""
+    """Everyday texts that the first map between the encoders is fitted on; embedded once for all vectors. They count
+    among the ``calls``."""
     language_model: str | None = None
     """A causal language model: a folder or a hub id; None: SmolLM2-135M-Instruct from its package."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.003
@@ -140,16 +142,6 @@ class ZeroConfig(Section):
     """Words that are on average as likely as this cost nothing, so that longer texts are not worse."""
     prior: Annotated[float, Field(ge=0.0)] = 0.02
     """Weight of a readout's log-odds for a word relative to the cosine, where an inverter for the encoder is given."""
-
-    @property
-    def call_limit(self) -> int:
-        """Texts asked per vector after which the search ends."""
-        return self._limits[self.effort].calls if self.calls is None else self.calls
-
-    @property
-    def round_patience(self) -> int:
-        """Rounds without a better text after which a vector is finished."""
-        return self._limits[self.effort].patience
 
     @property
     def round_limit(self) -> int:

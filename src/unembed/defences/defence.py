@@ -1,11 +1,14 @@
-"""Which defences there are, how strong each can be, and the one function that applies them.
+"""The defences of the web page's slider, how strong each can be, and the one function that applies them.
 
 A strength goes from 0 to 1 for every kind; :attr:`Description.low` and :attr:`Description.high` say what that means in
 the kind's own unit.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, Literal
 
 import numpy as np
@@ -61,7 +64,7 @@ DEFENCES: dict[Kind, Description] = {
         8.0,
         2.0,
         "bits",
-        transforms.round_to_bits,
+        transforms.round_to_some_bits,
     ),
     "binary": Description(
         "Signs only",
@@ -89,6 +92,16 @@ DEFENCES: dict[Kind, Description] = {
     ),
 }
 """Every kind, in the order in which they are shown."""
+
+
+@cache
+def neighbours_kept() -> dict[Kind, list[float]]:
+    """Return, for each kind, the share of a vector's ten nearest neighbours that a search still finds.
+
+    At equal steps of the strength from 0 to 1, for 3,000 texts and all-MiniLM-L6-v2, by ``benchmarks/slider.py``.
+    """
+    shares: dict[Kind, list[float]] = json.loads(files(__package__).joinpath("slider.json").read_text(encoding="utf-8"))
+    return shares
 
 
 def apply(vectors: np.ndarray, defence: Defence) -> np.ndarray:

@@ -1,9 +1,12 @@
-"""What each defence does to an array (n, d) of float32. Each takes a physical parameter and a seed."""
+"""What each kind of the web page's slider does to an array (n, d) of float32, given a physical parameter and a seed."""
 
-import hashlib
 from functools import lru_cache
 
 import numpy as np
+
+from unembed.defences.noise import add_gaussian, vector_noise
+from unembed.defences.rotations import random_rotation
+from unembed.defences.rounding import round_to_bits, signs_of
 
 
 def keep(vectors: np.ndarray, _parameter: float, _seed: int) -> np.ndarray:
@@ -16,28 +19,19 @@ def add_noise(vectors: np.ndarray, ratio: float, seed: int) -> np.ndarray:
 
     A vector's noise is seeded by the vector itself, so that it is the same wherever the vector stands.
     """
-    noise = np.empty_like(vectors)
-    for row, vector in enumerate(vectors):
-        digest = hashlib.sha256(vector.tobytes()).digest()[:16]
-        random = np.random.default_rng([seed, int.from_bytes(digest, "little")])
-        noise[row] = random.normal(size=vectors.shape[1])
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors + noise * (ratio * lengths / np.sqrt(vectors.shape[1])))
+    return add_gaussian(vectors, ratio, vector_noise(vectors, [seed]))
 
 
-def round_to_bits(vectors: np.ndarray, bits: float, _seed: int) -> np.ndarray:
-    """Round to integers of this many bits; the largest (127 for 8 bits) stands for the vector's largest number."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    step = largest / (2 ** (round(bits) - 1) - 1)
-    return np.asarray(np.round(vectors / np.where(step > 0, step, 1.0)) * step)
+def round_to_some_bits(vectors: np.ndarray, bits: float, _seed: int) -> np.ndarray:
+    """Round to integers of this many bits."""
+    return round_to_bits(vectors, round(bits))
 
 
 def keep_signs(vectors: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Replace a share of the numbers by the vector's mean magnitude with their signs."""
     dimension = vectors.shape[1]
     chosen = np.random.default_rng(seed).permutation(dimension)[: round(share * dimension)]
-    magnitude = np.abs(vectors).mean(axis=1, keepdims=True)
-    vectors[:, chosen] = np.where(vectors[:, chosen] < 0, -magnitude, magnitude)
+    vectors[:, chosen] = signs_of(vectors)[:, chosen]
     return vectors
 
 
@@ -67,5 +61,4 @@ def rotate(vectors: np.ndarray, degrees: float, seed: int) -> np.ndarray:
 @lru_cache(maxsize=4)  # a decomposition takes longer than many rotations
 def _random_basis(dimension: int, seed: int) -> np.ndarray:
     """Return an orthogonal matrix (d, d), uniformly at random."""
-    factor, triangle = np.linalg.qr(np.random.default_rng(seed).normal(size=(dimension, dimension)))
-    return np.asarray(factor * np.sign(np.diag(triangle)))
+    return random_rotation(dimension, np.random.default_rng(seed))

@@ -2,7 +2,7 @@
 
 The vectors are those of ``SentenceTransformer.encode`` up to rounding; only the batching differs. Texts of one length
 share a batch, so nothing is padded, and on a CPU each core works on a batch of its own. ``benchmarks/results.md`` says
-what that gains.
+what that gains. Only the quicker copy, for searches that embed a few texts at a time, pads.
 
 In bfloat16 the weights, and what is computed with them, have 8 bits of precision instead of 24. Pooling, normalisation
 and the vectors stay float32.
@@ -24,7 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from unembed.encoders.base import EncoderDescription, Precision, as_texts
 from unembed.encoders.precision import PROBES, SAME, has_native_bfloat16, least_cosine
-from unembed.encoders.substitution import batches_of_one_length, best_substitutions
+from unembed.encoders.substitution import batches_of_one_length, batches_of_similar_length, best_substitutions
 from unembed.errors import ConfigError, EncoderError, UnembedError, first_line
 from unembed.progress import track
 from unembed.text import well_formed
@@ -94,6 +94,7 @@ class SentenceTransformerEncoder:
             truncate_dim=truncate_dim,
         )
         self._own_batches = self._reads_like_the_model()
+        self._padding: int | None = None
         self._set_precision(precision)
 
     @property
@@ -125,7 +126,8 @@ class SentenceTransformerEncoder:
             vectors[rows] = self._forward([ids[row] for row in rows])
             return len(rows)
 
-        batches = batches_of_one_length([len(row) for row in ids], batch_size)
+        group = batches_of_one_length if self._padding is None else batches_of_similar_length
+        batches = group([len(row) for row in ids], batch_size)
         done = self._run(encode_batch, batches)
         for _ in track(done, total=len(ids), label="Embedding", disable=not show_progress_bar):
             pass
@@ -182,11 +184,15 @@ class SentenceTransformerEncoder:
         return gradient
 
     def quicker(self) -> Self:
-        """Return a copy in bfloat16 if that is faster and gives practically the same vectors; else this encoder."""
+        """Return a copy in bfloat16 if that is faster and gives practically the same vectors; else this encoder.
+
+        The copy also pads texts, so that a few of different lengths share a batch.
+        """
         if self.description.precision != "float32" or not has_native_bfloat16(self.model.device):
             return self
         other = copy.copy(self)
         other.model = copy.deepcopy(self.model)
+        other._padding = getattr(self.model.tokenizer, "pad_token_id", None)
         other._set_precision("auto")
         return other if other.description.precision == "bfloat16" else self
 
@@ -233,8 +239,11 @@ class SentenceTransformerEncoder:
         return vectors[:, : self.description.dim]
 
     def _features_of(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
-        ids = torch.tensor(rows, device=self.model.device)
-        features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        longest = max(map(len, rows))
+        padded = [[*row, *[self._padding or 0] * (longest - len(row))] for row in rows]
+        seen = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+        ids = torch.tensor(padded, device=self.model.device)
+        features = {"input_ids": ids, "attention_mask": torch.tensor(seen, device=self.model.device)}
         if "token_type_ids" in self._features:
             features["token_type_ids"] = torch.zeros_like(ids)
         return features

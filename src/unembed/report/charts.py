@@ -1,7 +1,9 @@
-"""Small pictures as inline SVG: a distribution, and a bar with its interval. Knows numbers, no audits."""
+"""Small pictures as inline SVG: a distribution, a bar with its interval, points of two shares. Knows numbers only."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from unembed.evaluation import Figure
@@ -62,3 +64,73 @@ def _svg(width: float, height: float, parts: Sequence[str], label: str, kind: st
         f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" aria-label="{Markup.escape(label)}">'
         f"{''.join(parts)}</svg>"
     )
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place in a picture of two shares, with what it is called."""
+
+    across: float
+    up: float
+    name: str
+    line: str
+    """Points of one line are connected."""
+
+
+_COLOURS = (
+    "#1f6fb2",
+    "#c8553d",
+    "#3f8f5b",
+    "#8a5a00",
+    "#6f4aa8",
+    "#2f8f9d",
+    "#b3261e",
+    "#5a6675",
+    "#a3477f",
+    "#4a6b1e",
+    "#000",
+)
+
+
+def scatter(points: Sequence[Point], *, across: str, up: str) -> Markup:
+    """Draw points by two shares; those of a line are connected and have a colour, which a legend names."""
+    width, height, left, bottom, top = 640.0, 400.0, 52.0, 44.0, 12.0
+    right = width - 150
+    least = min([point.across for point in points], default=0.0)
+    start, end = (
+        max(0.0, np.floor(10 * (least - 0.02)) / 10),
+        max([point.across for point in points], default=1.0) + 0.02,
+    )
+    highest = max([point.up for point in points], default=1.0) * 1.08 or 1.0
+
+    def place(point: Point) -> tuple[float, float]:
+        x = left + (right - left) * (point.across - start) / max(end - start, 1e-9)
+        return x, height - bottom - (height - bottom - top) * point.up / highest
+
+    parts = [
+        f'<line x1="{left}" y1="{height - bottom}" x2="{right}" y2="{height - bottom}"/>',
+        f'<line x1="{left}" y1="{top}" x2="{left}" y2="{height - bottom}"/>',
+        f'<text class="axis" x="{(left + right) / 2}" y="{height - 8}">{Markup.escape(across)}</text>',
+        f'<text class="axis" transform="translate(14 {(top + height - bottom) / 2}) rotate(-90)">'
+        f"{Markup.escape(up)}</text>",
+    ]
+    for tick in np.arange(np.ceil(start * 10) / 10, end, 0.1):
+        x, _ = place(Point(float(tick), 0.0, "", ""))
+        parts.append(f'<text class="axis" x="{x:.1f}" y="{height - bottom + 16}">{tick:.1f}</text>')
+    for tick in np.arange(0.0, highest, 0.1):
+        _, y = place(Point(start, float(tick), "", ""))
+        parts.append(f'<text class="last" x="{left - 6}" y="{y + 4:.1f}">{tick:.1f}</text>')
+    for number, line in enumerate(dict.fromkeys(point.line for point in points)):
+        colour = _COLOURS[number % len(_COLOURS)]
+        members = [point for point in points if point.line == line]
+        places = [place(point) for point in members]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5" opacity="0.6"/>')
+        for (x, y), point in zip(places, members, strict=True):
+            label = Markup.escape(f"{point.name}: {across} {point.across:.3f}, {up} {point.up:.3f}")
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{label}</title></circle>')
+        y = top + 14 + 18 * number
+        parts.append(f'<circle cx="{right + 16}" cy="{y - 4}" r="4" fill="{colour}"/>')
+        parts.append(f'<text class="legend" x="{right + 26}" y="{y}">{Markup.escape(line)}</text>')
+    said = "; ".join(f"{point.name} {point.across:.2f}, {point.up:.2f}" for point in points)
+    return _svg(width, height, parts, f"{up} by {across}: {said}", "scatter")

@@ -22,18 +22,11 @@ _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 def render(audit: Audit) -> str:
     """Return the page. It is whole: nothing in it is fetched from elsewhere, and it runs no script."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {
-        "percent": percent,
-        "figure": _figure,
-        "interval": _interval,
-        "thousands": "{:,}".format,
-        "flags": _flags,
-    }
-    environment.globals |= {"bar": bar, "histogram": histogram, "words": _words, "sentence": _sentence}
-    return environment.from_string(_file("report.html")).render(
+    page = environment()
+    page.globals |= {"bar": bar, "histogram": histogram, "words": _words, "sentence": _sentence}
+    return page.from_string(read_part("report.html")).render(
         audit=audit,
-        style=_file("report.css"),
+        style=read_part("report.css"),
         measures=[measure for measure in MEASURED if measure.name in audit.deciding.figures],
         attackers=_ATTACKERS,
         worst=audit.deciding,
@@ -43,6 +36,19 @@ def render(audit: Audit) -> str:
         headline=headline(audit),
         explanation=explain(audit),
     )
+
+
+def environment() -> Environment:
+    """Return what renders a page, with the ways to write figures."""
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {
+        "percent": percent,
+        "figure": _figure,
+        "interval": _interval,
+        "thousands": "{:,}".format,
+        "flags": _flags,
+    }
+    return made
 
 
 def _figure(figure: Figure, name: str) -> str:
@@ -85,5 +91,6 @@ def _words(example: Example) -> list[tuple[str, bool]]:
     return list(zip(words, example.same or [False] * len(words), strict=True))
 
 
-def _file(name: str) -> str:
+def read_part(name: str) -> str:
+    """Return a file that pages are made of."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from unembed._version import __version__
-from unembed.defences import DEFENCES
+from unembed.defences import DEFENCES, neighbours_kept
 from unembed.errors import UnembedError
 from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
@@ -237,6 +237,7 @@ def _defences() -> list[DefenceDescription]:
             low=defence.low,
             high=defence.high,
             unit=defence.unit,
+            neighbours=neighbours_kept()[kind],
         )
         for kind, defence in DEFENCES.items()
     ]

@@ -10,7 +10,7 @@ TEXT = "the old man drinks tea"
 
 @pytest.fixture
 def records(run_cli, tiny_checkpoint, monkeypatch, language, fake_encoder, turned):
-    monkeypatch.setattr("unembed.inverter.load_language_model", lambda name, device: language)
+    monkeypatch.setattr("unembed.inverter.zero.load_language_model", lambda name, device: language)
     encoders = {"fake": fake_encoder, "turned": turned}
     monkeypatch.setattr("unembed.encoders.loading.load_encoder", lambda name, **options: encoders[name])
 

@@ -112,8 +112,8 @@ def test_who_has_had_enough_gets_the_best_text_so_far(tools):
 class TestInverter:
     @pytest.fixture
     def inverter(self, tiny_checkpoint, monkeypatch, language, fake_encoder):
-        monkeypatch.setattr("unembed.inverter.load_language_model", lambda name, device: language)
-        monkeypatch.setattr("unembed.encoders.load_described_encoder", lambda own, device: fake_encoder)
+        monkeypatch.setattr("unembed.inverter.zero.load_language_model", lambda name, device: language)
+        monkeypatch.setattr("unembed.inverter.zero.load_described_encoder", lambda own, device: fake_encoder)
         return Inverter.from_pretrained(tiny_checkpoint)
 
     def test_it_reads_vectors_of_an_encoder_that_it_was_not_trained_for(self, inverter, turned):

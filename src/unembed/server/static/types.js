@@ -16,7 +16,8 @@
  * @typedef {{position: number, seconds: number | null}} Queued
  * @typedef {{name: string, encoder: string, dimension: number, canvas_length: number, strategies: string[],
  *   guided: boolean, parameters: number, default: boolean}} Model
- * @typedef {{kind: string, label: string, explanation: string, low: number, high: number, unit: string}} Defence
+ * @typedef {{kind: string, label: string, explanation: string, low: number, high: number, unit: string,
+ *   neighbours: number[]}} Defence
  * @typedef {{steps: number, rounds: number, text_characters: number}} Limits
  * @typedef {{models: Model[], defences: Defence[], measures: Measure[], limits: Limits}} Catalogue
  * @typedef {{text: string, difficulty: "easy" | "hard"}} Example

@@ -1,0 +1,43 @@
+"""Which chains are measured when nobody names one: every defence, from weak to strong. Knows no vectors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_NOISE = (0.1, 0.2, 0.4, 0.7, 1.0)
+# Epsilon for each dimension; the noise is 1 / this long.
+_EPSILON = (8.0, 4.0, 2.0, 1.0, 0.5)
+_MIX = (0.1, 0.2, 0.4, 0.6, 0.8)
+_KEPT = (2 / 3, 1 / 2, 1 / 3, 1 / 6, 1 / 12)
+_PARTS = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
+_CELLS = (4, 8, 16, 32, 64)
+
+
+def families(dim: int) -> dict[str, list[str]]:
+    """Return the chains of each defence for vectors of ``dim`` numbers, the weakest first.
+
+    Without the learned map, which takes long to train and hides no more than principal components do.
+    """
+    kept = [max(1, round(share * dim)) for share in _KEPT]
+    return {
+        "noise": [f"noise:{ratio:g}" for ratio in _NOISE],
+        "noise-fresh": [f"noise-fresh:{ratio:g}" for ratio in _NOISE],
+        "laplace": [f"laplace:{each * dim:g}" for each in _EPSILON],
+        "mix": [f"mix:{weight:g}" for weight in _MIX],
+        "int": [f"int{bits}" for bits in (8, 6, 4, 3, 2)],
+        "binary": ["binary", *(f"truncate:{count},binary" for count in kept[:4])],
+        "pq": [f"pq:{max(1, round(share * dim))}" for share in _PARTS],
+        "truncate": [f"truncate:{count}" for count in kept],
+        "pca": [f"pca:{count}" for count in kept],
+        "rotate": ["rotate"],
+        "rotate-cells": [f"rotate-cells:{cells}" for cells in _CELLS],
+    }
+
+
+def choose(chains: Sequence[str], count: int) -> list[str]:
+    """Return ``count`` of the strengths, spread evenly: one is the middle, two are the ends."""
+    if count >= len(chains):
+        return list(chains)
+    if count == 1:
+        return [chains[len(chains) // 2]]
+    return [chains[place] for place in np.linspace(0, len(chains) - 1, count).round().astype(int)]
