@@ -38,11 +38,10 @@ def build_model():
 
     def build(seed: int = 0, readout: str = "none", **changes) -> ConditionalMDLM:
         torch.manual_seed(seed)
-        settings = {"layers": 2, "width": 24, "heads": 2, "feedforward": 48} | changes
+        settings = {"layers": 2, "width": 24, "heads": 2, "feedforward": 48, "canvas_length": 12} | changes
         config = ModelConfig(
             embedding_dim=16,
             vocabulary_size=VOCABULARY.size,
-            canvas_length=12,
             readout=ReadoutConfig(kind=readout, bottleneck=8, blocks=1),
             **settings,
         )

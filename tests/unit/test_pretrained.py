@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models
 from tokenizers.processors import TemplateProcessing
 
@@ -11,7 +11,13 @@ from unembed.errors import ConfigError
 from unembed.inverter import Inverter
 from unembed.model.positions import RelativePositions
 from unembed.training import train
-from unembed.training.pretrained import Source, copy_to_surrogate, copy_weights, start_from_encoder
+from unembed.training.pretrained import (
+    Source,
+    copy_to_surrogate,
+    copy_weights,
+    start_from_encoder,
+    start_from_inverter,
+)
 
 transformers = pytest.importorskip("transformers")
 
@@ -376,3 +382,49 @@ def test_a_surrogate_of_more_layers_than_the_encoder_has_is_refused(build_model)
     model = build_model(freeze_token_embeddings=True, surrogate={"layers": 3}, norm="post")
     with pytest.raises(ConfigError, match="it has 2(.|\n)*model.surrogate.layers"):
         copy_to_surrogate(model.surrogate, model.config, bounded(bert()[1]))
+
+
+class TestALongerCanvasThanTheInverters:
+    """An inverter of up to 12 tokens as the start of one of up to 20."""
+
+    @pytest.fixture
+    def start(self, build_model, stir, tmp_path):
+        def start(**changes):
+            short = stir(build_model(**changes))
+            save_file(short.state_dict(), tmp_path / "model.safetensors")
+            long = build_model(canvas_length=20, **changes)
+            before = {name: part.clone() for name, part in long.state_dict().items()}
+            start_from_inverter(long, tmp_path)
+            return short, long, before
+
+        return start
+
+    def test_short_texts_are_denoised_as_before(self, start):
+        short, long, _ = start()
+        canvas = torch.randint(5, 30, (3, 12))
+        given = torch.randn(3, 16)
+        states = [model.hidden(canvas, model.condition(given)) for model in (short, long)]
+        assert torch.allclose(*states, atol=1e-5)
+
+    def test_further_positions_move_as_the_known_ones_did(self, start):
+        short, long, before = start()
+        name = "denoiser.position_embedding.weight"
+        moved = long.state_dict()[name] - before[name]
+        assert torch.allclose(moved[12:], moved[:12].mean(0).expand(8, -1), atol=1e-5)
+        assert torch.allclose(long.state_dict()[name][:12], short.state_dict()[name])
+
+    def test_far_from_the_end_all_positions_are_alike(self, start):
+        short, long, _ = start()
+        ends = long.denoiser.end_embedding.weight
+        assert torch.allclose(ends[:12], short.denoiser.end_embedding.weight)
+        assert torch.allclose(ends[12:], ends[11].expand(8, -1))
+
+    def test_its_surrogate_is_left_out_where_the_model_has_none(self, build_model, tmp_path):
+        shape = {"freeze_token_embeddings": True}
+        save_file(build_model(surrogate={"layers": 1}, **shape).state_dict(), tmp_path / "model.safetensors")
+        assert start_from_inverter(build_model(canvas_length=20, **shape), tmp_path) == []
+
+    def test_a_shorter_canvas_is_refused(self, build_model, tmp_path):
+        save_file(build_model(canvas_length=20).state_dict(), tmp_path / "model.safetensors")
+        with pytest.raises(ConfigError, match="another shape"):
+            start_from_inverter(build_model(), tmp_path)

@@ -18,7 +18,7 @@ from unembed.training.batches import BatchDataset, BatchPlan
 from unembed.training.compatibility import build_for_store, check_pair, check_store
 from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
-from unembed.training.pretrained import start_from_encoder, start_from_inverter, start_surrogate_from_encoder
+from unembed.training.pretrained import start_from_encoder, start_from_inverter
 from unembed.training.readout import count_tokens, fit_readout, measure_readout
 from unembed.training.stage import StageControl
 from unembed.training.state import has_state
@@ -86,15 +86,13 @@ def prepare_model(parts: Parts, recipe: Recipe, control: StageControl) -> dict[s
     """
     model, training = parts.model, recipe.training
     start, finished = training.start_from, True
+    if start.encoder:
+        start_from_encoder(model, start.encoder, parts.store.tokenizer())
     if start.inverter:
-        missing = start_from_inverter(model, start.inverter)
-        if start.encoder and any(name.startswith("surrogate.") for name in missing):
-            start_surrogate_from_encoder(model, start.encoder)
+        start_from_inverter(model, start.inverter)
         if start.readout:
             finished = fit_readout(model, parts.store, parts.token_counts, training, control)
     else:
-        if start.encoder:
-            start_from_encoder(model, start.encoder, parts.store.tokenizer())
         finished = fit_readout(model, parts.store, parts.token_counts, training, control)
         if not model.readout.gives_prior:
             # Without a prior the head starts from the tokens' frequencies instead.

@@ -24,7 +24,10 @@ from unembed.text import printable
 
 logger = logging.getLogger(__name__)
 
-_LENGTH_HEAD = "length_head."
+_LENGTH_HEAD, _SURROGATE = "length_head.", "surrogate."
+_POSITIONS = "position_embedding.weight"
+# Tables with a row for each position of the canvas.
+_BY_POSITION = (f"denoiser.{_POSITIONS}", "denoiser.end_embedding.weight", f"surrogate.{_POSITIONS}")
 
 # For each kind of encoder: the architecture that the denoiser must have, and the position at which a text begins, which
 # is behind the first special token. RoBERTa counts from its padding's id, and so does MPNet, for which that is 1
@@ -151,12 +154,6 @@ def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) 
         copy_to_surrogate(model.surrogate, model.config, source)
 
 
-def start_surrogate_from_encoder(model: ConditionalMDLM, name: str) -> None:
-    """Copy an encoder's layers into the surrogate alone: the rest of the model comes from an inverter."""
-    assert model.surrogate is not None
-    copy_to_surrogate(model.surrogate, model.config, _open(model.config, name))
-
-
 def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:
     """Return what an encoder's config must say for the denoiser to compute what it computes. Shapes show themselves."""
     if config.architecture != "modernbert":
@@ -271,16 +268,23 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
 
 
 def start_from_inverter(model: ConditionalMDLM, folder: Path) -> list[str]:
-    """Copy all weights that an inverter has; a length head of another shape is left out, since it is fitted anyway.
+    """Copy the weights that an inverter has, except for what the model cannot use.
+
+    That is a surrogate where the model has none, and a length head of another shape, which is fitted anyway. A model with
+    a longer canvas continues the inverter's positions.
 
     Returns:
         What it lacks, because the model has more parts: these stay as they started.
     """
-    ours = {name: part.shape for name, part in model.state_dict().items() if name.startswith(_LENGTH_HEAD)}
-    weights = read_weights(folder)
-    theirs = {name: part.shape for name, part in weights.items() if name.startswith(_LENGTH_HEAD)}
-    if theirs != ours:
-        weights = {name: part for name, part in weights.items() if name not in theirs}
+    ours, weights = model.state_dict(), read_weights(folder)
+    left_out = [name for name in weights if name.startswith(_SURROGATE)] if model.surrogate is None else []
+    heads = [{name: part.shape for name, part in of.items() if name.startswith(_LENGTH_HEAD)} for of in (ours, weights)]
+    if heads[0] != heads[1]:
+        left_out += heads[1]
+    weights = {name: part for name, part in weights.items() if name not in left_out}
+    for name in _BY_POSITION:
+        if name in weights and name in ours:
+            weights[name] = _continue_positions(weights[name], ours[name], further=name.endswith(_POSITIONS))
     try:
         missing, unknown = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:
@@ -293,10 +297,26 @@ def start_from_inverter(model: ConditionalMDLM, folder: Path) -> list[str]:
             f"The inverter in {folder} has parts that the recipe's model lacks: {', '.join(unknown[:3])}.",
             "Let training.start_from.inverter name an inverter with the same model section, or remove the key.",
         )
-    lacking = [name for name in missing if name not in ours]
+    lacking = [name for name in missing if name not in heads[0]]
     if lacking:
-        logger.warning("These parts are not in %s and start untrained: %s.", folder, ", ".join(lacking))
+        logger.warning("These parts are not in %s and start as in a new run: %s.", folder, ", ".join(lacking))
     return lacking
+
+
+def _continue_positions(theirs: Tensor, ours: Tensor, *, further: bool) -> Tensor:
+    """Return a table of positions (n, W), continued to as many rows as ours has; a table that is longer stays as it is.
+
+    Args:
+        theirs: the trained rows.
+        ours: what the table started as: random, or an encoder's positions.
+        further: whether the rows beyond are ours, moved as the trained ones were on average. Otherwise the last trained
+            row is repeated: far from the end, all positions are alike.
+    """
+    known, wanted = len(theirs), len(ours)
+    if known >= wanted:
+        return theirs
+    beyond = ours[known:] + (theirs - ours[:known]).mean(0) if further else theirs[-1:].expand(wanted - known, -1)
+    return torch.cat([theirs, beyond])
 
 
 def _copy(target: Tensor, source: Tensor, what: str) -> None:
