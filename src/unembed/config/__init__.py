@@ -17,7 +17,15 @@ from unembed.config.decoding import (
     SurrogateSearchConfig,
     ZeroConfig,
 )
-from unembed.config.model import ModelConfig, ModelRecipe, NoiseConfig, ReadoutConfig, RotaryConfig, SurrogateConfig
+from unembed.config.model import (
+    ExtentConfig,
+    ModelConfig,
+    ModelRecipe,
+    NoiseConfig,
+    ReadoutConfig,
+    RotaryConfig,
+    SurrogateConfig,
+)
 from unembed.config.recipe import DataConfig, EncoderConfig, Recipe, dump_recipe, load_recipe, move_old_keys
 from unembed.config.training import (
     ReadoutTrainingConfig,
@@ -40,6 +48,7 @@ __all__ = [
     "DecodingConfig",
     "Effort",
     "EncoderConfig",
+    "ExtentConfig",
     "GuidedConfig",
     "ModelConfig",
     "ModelRecipe",

@@ -28,6 +28,15 @@ class SurrogateConfig(Section):
     """0 for none."""
 
 
+class ExtentConfig(Section):
+    """The head that says how long a text is, also where it is longer than a canvas."""
+
+    longest: Count = 0
+    """The largest number of tokens that it tells apart; 0 for no such head."""
+    width: Positive = 256
+    """Of its two hidden layers."""
+
+
 class RotaryConfig(Section):
     """The positions of ``architecture: modernbert``: which layers look how far, and how fast positions rotate."""
 
@@ -69,6 +78,7 @@ class _ModelShape(Section):
     """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
     surrogate: SurrogateConfig = SurrogateConfig()
+    extent: ExtentConfig = ExtentConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

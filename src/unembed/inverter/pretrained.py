@@ -26,7 +26,14 @@ from unembed.checkpoint import (
 from unembed.encoders import Encoder, load_described_encoder
 from unembed.engine import Engine, EngineName, MappedEngine, load_engine
 from unembed.errors import ConfigError, EncoderError
-from unembed.inverter.vectors import describe_scale, find_doubts
+from unembed.inverter.vectors import (
+    LENGTH_QUANTILES,
+    Embeddings,
+    check_vectors,
+    describe_long_texts,
+    describe_scale,
+    find_doubts,
+)
 from unembed.model import ConditionalMDLM, NoiseSchedule
 from unembed.model.packing import TABLES
 
@@ -198,16 +205,27 @@ class PretrainedInverter:
     def warnings(self, vectors: np.ndarray) -> list[str]:
         """Return reasons not to trust the texts of vectors (n, d); empty in most cases.
 
-        Vectors that do not look like the encoder's give fluent texts that mean nothing.
+        Vectors that do not look like the encoder's give fluent texts that mean nothing. Of texts that are longer than
+        the inverter writes, only a part comes back.
         """
         doubts = find_doubts(vectors, self.info)
         if not doubts:
-            return []
+            return describe_long_texts(self.text_lengths(vectors), self.info.model.canvas_length)
         verb = "vector does" if len(vectors) == 1 else "vectors do"
         return [
             f"The {verb} not look like those of {self.info.encoder.name}, which this inverter was trained on: "
             f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
         ]
+
+    def text_lengths(self, embeddings: Embeddings) -> np.ndarray | None:
+        """Estimate how many tokens each text has, also where that is more than the inverter writes.
+
+        Returns:
+            (n, 3): the least, the middle and the most, between which 80 % of such texts lie; None if it cannot tell.
+        """
+        vectors = torch.from_numpy(check_vectors(embeddings, self.info)).to(self.device)
+        lengths = self.model.text_lengths(self.map_vectors(vectors), LENGTH_QUANTILES)
+        return None if lengths is None else lengths.cpu().numpy()
 
     def describe_scale(self, vectors: np.ndarray) -> str | None:
         """Say by what factor vectors (n, d) were multiplied for storage; None if they were not."""

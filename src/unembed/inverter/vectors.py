@@ -15,6 +15,9 @@ from unembed.store.fingerprint import doubtful_lengths
 Embeddings = np.ndarray | torch.Tensor | Sequence[Sequence[float]]
 """Vectors in rows (n, d), or a single one (d,)."""
 
+LENGTH_QUANTILES = (0.1, 0.5, 0.9)
+"""How the estimated length of a text is said: the range that holds 80 % of such texts, and its middle."""
+
 
 def check_vectors(embeddings: Embeddings, info: CheckpointInfo, *, first_row: int = 0) -> np.ndarray:
     """Return vectors as float32 (n, d), or say what is wrong with them; rows are counted from ``first_row``."""
@@ -85,6 +88,19 @@ def find_doubts(vectors: np.ndarray, info: CheckpointInfo) -> list[str]:
     if info.fingerprint:
         return info.fingerprint.doubts(vectors)
     return doubtful_lengths(vectors, 1.0) if info.encoder.normalised else []
+
+
+def describe_long_texts(lengths: np.ndarray | None, canvas_length: int) -> list[str]:
+    """Say how many texts, of estimated lengths (n, 3), are most probably longer than an inverter writes."""
+    long = np.empty((0, 3)) if lengths is None else lengths[lengths[:, 0] > canvas_length]
+    if lengths is None or not len(long):
+        return []
+    least, middle, most = np.median(long, axis=0).astype(int)
+    who = "This text seems" if len(lengths) == 1 else f"{len(long):,} of {len(lengths):,} texts seem"
+    return [
+        f"{who} to have about {middle} tokens ({least} to {most}). This inverter writes at most {canvas_length}: what "
+        "comes back is a shorter text with a similar vector, not the text itself. `unembed inverters` lists others."
+    ]
 
 
 def describe_scale(vectors: np.ndarray, info: CheckpointInfo) -> str | None:

@@ -15,6 +15,7 @@ from unembed.errors import ConfigError
 from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
+from unembed.model.extent import Extent
 from unembed.model.readout import make_readout, scale_to_sphere
 from unembed.model.surrogate import Surrogate
 
@@ -94,6 +95,7 @@ class ConditionalMDLM(nn.Module):
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.surrogate = Surrogate(config) if config.surrogate.layers else None
+        self.extent = Extent(config.extent, config.embedding_dim) if config.extent.longest else None
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
@@ -230,6 +232,19 @@ class ConditionalMDLM(nn.Module):
         if self.length_head is None:
             raise ConfigError("A fixed canvas has no length head.", "The text ends at its first [EOS].")
         return self.length_head(scale_to_sphere(embeddings))  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def text_lengths(self, embeddings: Tensor, shares: tuple[float, ...]) -> Tensor | None:
+        """Return how many tokens texts have, beyond the canvas too: (B, len(shares)) quantiles.
+
+        Without an extent they are the length head's, which knows no more than the canvas; None if there is neither.
+        """
+        if self.extent is not None:
+            return self.extent.quantiles(embeddings, shares)
+        if self.length_head is None:
+            return None
+        cumulated = self.length_logits(embeddings).softmax(-1).cumsum(-1)
+        return torch.stack([(cumulated < share).sum(-1) + 1 for share in shares], dim=1).clamp(max=cumulated.shape[1])
 
 
 def _make_length_head(config: ModelConfig) -> nn.Sequential:

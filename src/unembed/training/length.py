@@ -1,4 +1,4 @@
-"""Fits the length head before the first step: how many tokens the text of a vector has.
+"""Fits the length head before the first step, and the extent: how many tokens the text of a vector has.
 
 The denoiser's batches cannot teach it. Each holds texts of one length, so that one batch says "all are 32 long" and
 the next "all are 7 long".
@@ -10,7 +10,9 @@ from copy import deepcopy
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
+from unembed.errors import ConfigError
 from unembed.model import ConditionalMDLM
 from unembed.store import Store
 
@@ -34,8 +36,42 @@ def fit_length_head(
     """
     if model.length_head is None:
         return
-    before, start = _loss(model, validation), deepcopy(model.length_head.state_dict())
-    head = model.length_head.requires_grad_(True)
+    head = model.length_head
+    before, start = _loss(model, validation), deepcopy(head.state_dict())
+
+    def loss_of(embeddings: Tensor, lengths: Tensor) -> Tensor:
+        return F.cross_entropy(model.length_logits(embeddings), lengths - 1)
+
+    _train(head, loss_of, store, seed, "Fitting the length head", on_progress)
+    if _loss(model, validation) > before:
+        head.load_state_dict(start)
+
+
+def fit_extent(
+    model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None = None
+) -> None:
+    """Train the extent on random rows of a store whose canvases are longer than the model's."""
+    if model.extent is None:
+        raise ConfigError("The model has no extent.", "Set model.extent.longest.")
+    if store.manifest.canvas_length < model.config.extent.longest:
+        raise ConfigError(
+            f"The store's texts are cut to {store.manifest.canvas_length} tokens, the extent should know up to "
+            f"{model.config.extent.longest}.",
+            "Embed the corpus with a larger `canvas_length`.",
+        )
+    _train(model.extent, model.extent.loss, store, seed, "Fitting the extent", on_progress)
+
+
+def _train(
+    head: nn.Module,
+    loss_of: Callable[[Tensor, Tensor], Tensor],
+    store: Store,
+    seed: int,
+    label: str,
+    on_progress: Callable[[str, int, int], None] | None,
+) -> None:
+    """Train a head on vectors and the lengths of their texts."""
+    head.requires_grad_(True)
     device = next(head.parameters()).device
     random = np.random.default_rng(seed)
     rows_at_once = min(_BATCH, len(store))
@@ -45,16 +81,13 @@ def fit_length_head(
     for step in range(steps):
         rows = np.sort(random.integers(0, len(store), rows_at_once))
         lengths = torch.from_numpy(store.lengths[rows].astype(np.int64)).to(device)
-        logits = model.length_logits(torch.from_numpy(store.embeddings(rows)).to(device))
-        F.cross_entropy(logits, lengths - 1).backward()  # type: ignore[no-untyped-call]
+        loss_of(torch.from_numpy(store.embeddings(rows)).to(device), lengths).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         optimiser.zero_grad()
         schedule.step()
         if on_progress:
-            on_progress("Fitting the length head", step + 1, steps)
+            on_progress(label, step + 1, steps)
     head.requires_grad_(False)
-    if _loss(model, validation) > before:
-        head.load_state_dict(start)
 
 
 @torch.no_grad()

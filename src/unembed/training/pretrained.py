@@ -24,7 +24,9 @@ from unembed.text import printable
 
 logger = logging.getLogger(__name__)
 
-_LENGTH_HEAD, _SURROGATE = "length_head.", "surrogate."
+_LENGTH_HEAD = "length_head."
+# Parts that a model may do without, whatever the inverter that it starts from has.
+_OPTIONAL = ("surrogate", "extent")
 _POSITIONS = "position_embedding.weight"
 # Tables with a row for each position of the canvas.
 _BY_POSITION = (f"denoiser.{_POSITIONS}", "denoiser.end_embedding.weight", f"surrogate.{_POSITIONS}")
@@ -270,14 +272,15 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
 def start_from_inverter(model: ConditionalMDLM, folder: Path) -> list[str]:
     """Copy the weights that an inverter has, except for what the model cannot use.
 
-    That is a surrogate where the model has none, and a length head of another shape, which is fitted anyway. A model with
-    a longer canvas continues the inverter's positions.
+    That is a surrogate or an extent where the model has none, and a length head of another shape, which is fitted
+    anyway. A model with a longer canvas continues the inverter's positions.
 
     Returns:
         What it lacks, because the model has more parts: these stay as they started.
     """
     ours, weights = model.state_dict(), read_weights(folder)
-    left_out = [name for name in weights if name.startswith(_SURROGATE)] if model.surrogate is None else []
+    unused = tuple(f"{part}." for part in _OPTIONAL if getattr(model, part) is None)
+    left_out = [name for name in weights if name.startswith(unused)]
     heads = [{name: part.shape for name, part in of.items() if name.startswith(_LENGTH_HEAD)} for of in (ours, weights)]
     if heads[0] != heads[1]:
         left_out += heads[1]
