@@ -114,8 +114,11 @@ def stored_for(info: CheckpointInfo) -> Calibration | None:
 
 
 def identity_of(info: CheckpointInfo) -> str:
-    """Return a short name for a trained inverter, which another one does not have."""
-    described = info.model_dump_json(exclude={"unembed_version", "languages"})
+    """Return a short name for a trained inverter, which another one does not have.
+
+    What does not change the texts that it writes is left out.
+    """
+    described = info.model_dump_json(exclude={"unembed_version": True, "languages": True, "model": {"extent"}})
     return blake2b(described.encode(), digest_size=8).hexdigest()
 
 

@@ -95,11 +95,10 @@ def describe_long_texts(lengths: np.ndarray | None, canvas_length: int) -> list[
     long = np.empty((0, 3)) if lengths is None else lengths[lengths[:, 0] > canvas_length]
     if lengths is None or not len(long):
         return []
-    least, middle, most = np.median(long, axis=0).astype(int)
-    who = "This text seems" if len(lengths) == 1 else f"{len(long):,} of {len(lengths):,} texts seem"
+    who = "This text probably has" if len(lengths) == 1 else f"{len(long):,} of {len(lengths):,} texts probably have"
     return [
-        f"{who} to have about {middle} tokens ({least} to {most}). This inverter writes at most {canvas_length}: what "
-        "comes back is a shorter text with a similar vector, not the text itself. `unembed inverters` lists others."
+        f"{who} {int(long[:, 0].min())} tokens or more. This inverter writes at most {canvas_length}: what comes back is "
+        "a shorter text with a similar vector, not the text itself. `unembed inverters` lists others."
     ]
 
 

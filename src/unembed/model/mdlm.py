@@ -95,7 +95,6 @@ class ConditionalMDLM(nn.Module):
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.surrogate = Surrogate(config) if config.surrogate.layers else None
-        self.extent = Extent(config.extent, config.embedding_dim) if config.extent.longest else None
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
@@ -108,6 +107,10 @@ class ConditionalMDLM(nn.Module):
         self.length_head = _make_length_head(config) if config.canvas == "exact" else None
         if self.length_head is not None:
             self.length_head.requires_grad_(False)  # fitted before the denoiser is trained, like the readout
+        self.extent: Extent | None = None
+        if config.extent.longest:
+            learnt = (config.length_widths or (config.width,))[-1] if config.canvas == "exact" else 0
+            self.extent = Extent(config.extent, config.embedding_dim + learnt)
 
     def lay_out_for_decoding(self) -> Self:
         """Keep a copy of the output weights column by column: products of a row or two then take half the time.
@@ -240,11 +243,17 @@ class ConditionalMDLM(nn.Module):
         Without an extent they are the length head's, which knows no more than the canvas; None if there is neither.
         """
         if self.extent is not None:
-            return self.extent.quantiles(embeddings, shares)
+            return self.extent.quantiles(self.extent_features(embeddings), shares)
         if self.length_head is None:
             return None
         cumulated = self.length_logits(embeddings).softmax(-1).cumsum(-1)
         return torch.stack([(cumulated < share).sum(-1) + 1 for share in shares], dim=1).clamp(max=cumulated.shape[1])
+
+    @torch.no_grad()
+    def extent_features(self, embeddings: Tensor) -> Tensor:
+        """Return what the extent reads: the vectors, and the length head's last hidden layer if there is one."""
+        scaled = scale_to_sphere(embeddings)
+        return scaled if self.length_head is None else torch.cat([scaled, self.length_head[:-1](scaled)], dim=1)
 
 
 def _make_length_head(config: ModelConfig) -> nn.Sequential:

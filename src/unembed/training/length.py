@@ -19,8 +19,10 @@ from unembed.store import Store
 _BATCH = 1024
 _VALIDATION_ROWS = 4096
 _LEARNING_RATE = 2e-3
-_EPOCHS = 10
+_EPOCHS, _EXTENT_EPOCHS = 10, 3
 _FEWEST_STEPS, _MOST_STEPS = 200, 3000
+# How evenly the extent's classes are drawn: 0 as often as they occur, 1 all alike.
+_EVENNESS = 0.5
 
 
 def fit_length_head(
@@ -50,7 +52,10 @@ def fit_length_head(
 def fit_extent(
     model: ConditionalMDLM, store: Store, seed: int, on_progress: Callable[[str, int, int], None] | None = None
 ) -> None:
-    """Train the extent on random rows of a store whose canvases are longer than the model's."""
+    """Train the extent on rows of a store whose canvases are longer than the model's; long texts are drawn more often.
+
+    Otherwise the few long texts of a corpus would be taken for the many shorter ones.
+    """
     if model.extent is None:
         raise ConfigError("The model has no extent.", "Set model.extent.longest.")
     if store.manifest.canvas_length < model.config.extent.longest:
@@ -59,7 +64,15 @@ def fit_extent(
             f"{model.config.extent.longest}.",
             "Embed the corpus with a larger `canvas_length`.",
         )
-    _train(model.extent, model.extent.loss, store, seed, "Fitting the extent", on_progress)
+    extent = model.extent.train()
+    classes = extent.classes(torch.from_numpy(store.lengths[:].astype(np.int64)).to(extent.bounds.device)).cpu().numpy()
+    chances = np.bincount(classes)[classes] ** -_EVENNESS
+
+    def loss_of(embeddings: Tensor, lengths: Tensor) -> Tensor:
+        return extent.loss(model.extent_features(embeddings), lengths)
+
+    _train(extent, loss_of, store, seed, "Fitting the extent", on_progress, chances)
+    extent.eval()
 
 
 def _train(
@@ -69,17 +82,26 @@ def _train(
     seed: int,
     label: str,
     on_progress: Callable[[str, int, int], None] | None,
+    chances: np.ndarray | None = None,
 ) -> None:
-    """Train a head on vectors and the lengths of their texts."""
+    """Train a head on vectors and the lengths of their texts, whose rows are drawn alike or with given chances."""
     head.requires_grad_(True)
     device = next(head.parameters()).device
     random = np.random.default_rng(seed)
+    # Without chances, as always: a head depends on the order in which rows are drawn.
+    shares = None if chances is None else chances / chances.sum()
     rows_at_once = min(_BATCH, len(store))
-    steps = int(np.clip(_EPOCHS * len(store) // rows_at_once, _FEWEST_STEPS, _MOST_STEPS))
+    epochs = _EPOCHS if chances is None else _EXTENT_EPOCHS
+    steps = int(np.clip(epochs * len(store) // rows_at_once, _FEWEST_STEPS, _MOST_STEPS))
     optimiser = torch.optim.AdamW(head.parameters(), lr=_LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _LEARNING_RATE, steps, pct_start=0.05)
     for step in range(steps):
-        rows = np.sort(random.integers(0, len(store), rows_at_once))
+        drawn = (
+            random.integers(0, len(store), rows_at_once)
+            if shares is None
+            else random.choice(len(store), rows_at_once, p=shares)
+        )
+        rows = np.sort(drawn)
         lengths = torch.from_numpy(store.lengths[rows].astype(np.int64)).to(device)
         loss_of(torch.from_numpy(store.embeddings(rows)).to(device), lengths).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
