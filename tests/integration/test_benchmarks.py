@@ -79,6 +79,23 @@ def test_the_decoding_benchmark_measures_the_token_accuracy_of_an_inverter_on_te
     assert by_name["sequential"][-2] == "100.0%"
 
 
+def test_the_capacity_benchmark_cuts_texts_and_compares_blind_with_guided(tmp_path):
+    place, picture = tmp_path / "result.json", tmp_path / "capacity.png"
+    command = [sys.executable, str(RUN.with_name("capacity.py")), "--quick", "--json", str(place)]
+    done = subprocess.run([*command, "--picture", str(picture)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(place.read_text())
+    assert [row[:3] for row in result["rows"]] == [["8", "default, blind", "1"], ["8", "default, guided", "1"]]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_length_benchmark_says_how_often_texts_are_taken_for_longer_ones():
+    command = [sys.executable, str(RUN.with_name("extent.py")), "--cut", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "| our own | cut to 4 | 2 | 4 |" in done.stdout
+
+
 class TestLanguages:
     LINES = (
         "de\tDie Rechnung {} ist noch offen.",
