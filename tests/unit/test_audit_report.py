@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unembed.audit.encoder import Identified
-from unembed.audit.estimate import KnownRecoveries, step_of
-from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
-from unembed.audit.leaks import Leak
-from unembed.audit.recover import Recovery
-from unembed.audit.result import SIGHT, Audit, CalibrationFacts, SourceFacts
-from unembed.audit.verdict import judge
+from unembed.auditing.encoder import Identified
+from unembed.auditing.estimate import KnownRecoveries, step_of
+from unembed.auditing.findings import OriginalTexts, RowMaker, Sight, describe_attack
+from unembed.auditing.leaks import Leak
+from unembed.auditing.recover import Recovery
+from unembed.auditing.result import SIGHT, Audit, CalibrationFacts, SourceFacts
+from unembed.auditing.verdict import judge
 from unembed.connectors import StorageInfo
 from unembed.evaluation import Bootstrap
 from unembed.measures import percent

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stores
-from unembed.audit.findings import MEASURED
-from unembed.audit.result import SIGHT, Attack, Example, Row
+from unembed.auditing.findings import MEASURED
+from unembed.auditing.result import SIGHT, Attack, Example, Row
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.report.page import worst_examples
 
@@ -197,7 +197,7 @@ def test_texts_longer_than_the_inverter_writes_get_no_all_clear(
 
 
 def test_a_stopped_audit_goes_on_unless_it_shall_start_again(run_cli, vectors, tiny_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 5, "guided": 1})
+    monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 5, "guided": 1})
     uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
     stopped = tmp_path / "stopped"
 

@@ -11,8 +11,8 @@ from unembed.cli.invert import EngineName
 from unembed.cli.sources import InverterName, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
 if TYPE_CHECKING:
-    from unembed.audit import Audit
-    from unembed.audit.result import AttackerName, Row
+    from unembed.auditing import Audit
+    from unembed.auditing.result import AttackerName, Row
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
@@ -21,7 +21,6 @@ EXIT_CODES = {"below": 0, "above": 3, "undecided": 4}
 _INTERRUPTED = 1
 _UNFINISHED = ".unfinished"
 _BATCH = 1024
-_SHOWN = ("readable", "passage_recall", "content_precision", "exact_match")
 
 
 def audit(
@@ -93,7 +92,7 @@ def audit(
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
-    from unembed.audit.leaks import LeakDetectors, read_pattern, read_terms
+    from unembed.auditing.leaks import LeakDetectors, read_pattern, read_terms
     from unembed.cli.evaluate import show_progress
     from unembed.cli.flags import name_flags
     from unembed.cli.interrupt import early_end
@@ -111,8 +110,7 @@ def audit(
     detectors = LeakDetectors([*map(read_pattern, detect or []), *map(read_terms, terms or [])])
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
 
-    from unembed.audit import AuditSettings
-    from unembed.audit import audit as examine
+    from unembed.auditing import AuditSettings, run_audit
     from unembed.inverter import Inverter
     from unembed.report import to_json, write_report
 
@@ -128,7 +126,7 @@ def audit(
         detectors=detectors,
     )
     with show_progress() as on_progress, early_end() as interrupted:
-        result = examine(
+        result = run_audit(
             source,
             inverter,
             settings,
@@ -190,20 +188,11 @@ def _show_so_far(attacker: "AttackerName", rows: "list[Row]", total: int) -> Non
 
 
 def _show(result: "Audit", name_flags: Any) -> None:
-    from unembed.audit.verdict import explain, headline
+    from unembed.auditing.table import summarise
+    from unembed.auditing.verdict import explain, headline
     from unembed.cli.output import show_result
-    from unembed.measures import BY_NAME
 
-    rows = {}
-    for attack in result.attacks:
-        row: dict[str, object] = {"n": attack.n}
-        for name in _SHOWN:
-            figure, measure = attack.figures[name], BY_NAME[name]
-            row[measure.plain] = (
-                f"{measure.show(figure.value)} ({measure.show(figure.low)} to {measure.show(figure.high)})"
-            )
-        rows[f"{attack.name}, {'measured' if attack.known else 'estimated'}"] = row
-    show_result(rows, title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
+    show_result(summarise(result), title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
     typer.echo(f"{headline(result)}.")
     for sentence in explain(result):
         typer.echo(name_flags(sentence))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unembed.connectors.arrow import complete_columns, is_list_of_numbers, read_arrow
 from unembed.connectors.source import (
     DAMAGED,
     Columns,
@@ -15,7 +16,6 @@ from unembed.connectors.source import (
     choose_column,
     choose_part,
 )
-from unembed.connectors.tables import complete_columns, is_list_of_numbers, read_arrow
 from unembed.errors import VectorError, first_line, require_extra
 
 _SUFFIX = ".lance"

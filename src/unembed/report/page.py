@@ -5,10 +5,10 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 
-from unembed.audit import Audit
-from unembed.audit.findings import MEASURED
-from unembed.audit.result import Attack, Example, Row
-from unembed.audit.verdict import explain, headline
+from unembed.auditing import Audit
+from unembed.auditing.findings import MEASURED
+from unembed.auditing.result import Attack, Example, Row
+from unembed.auditing.verdict import explain, headline
 from unembed.evaluation import Figure
 from unembed.measures import BY_NAME, PASSAGE_WORDS, READABLE_FROM, percent
 from unembed.report.charts import bar, histogram

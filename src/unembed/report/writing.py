@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unembed.audit import Audit
+from unembed.auditing import Audit
 from unembed.files import write_json, write_text
 from unembed.report.page import render
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from unembed.audit.leaks.custom import CustomDetector
-from unembed.audit.leaks.kinds import KINDS, Kind, Leak
-from unembed.audit.leaks.names import find_names, has_model
-from unembed.audit.leaks.patterns import find_patterns
-from unembed.audit.leaks.terms import find_terms
+from unembed.auditing.leaks.custom import CustomDetector
+from unembed.auditing.leaks.kinds import KINDS, Kind, Leak
+from unembed.auditing.leaks.names import find_names, has_model
+from unembed.auditing.leaks.patterns import find_patterns
+from unembed.auditing.leaks.terms import find_terms
 from unembed.errors import ConfigError
 
 

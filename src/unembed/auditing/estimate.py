@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unembed.audit.intervals import angle
-from unembed.audit.recover import Recovery
+from unembed.auditing.intervals import angle
+from unembed.auditing.recover import Recovery
 
 STEPS = 10
 """Into how many steps from 0 to 1 the distribution of recoveries is divided."""

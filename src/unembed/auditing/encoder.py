@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unembed.audit.sample import Sample
+from unembed.auditing.sample import Sample
 from unembed.checkpoint import CheckpointInfo
 from unembed.connectors import StorageInfo
 from unembed.encoders import Encoder

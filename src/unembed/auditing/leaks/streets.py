@@ -2,7 +2,7 @@
 
 import re
 
-from unembed.audit.leaks.rules import form
+from unembed.auditing.leaks.rules import form
 
 _STREET = r"(?:street|road|avenue|ave|lane|boulevard|blvd|terrace|crescent|highway|hwy|parkway|rd)"
 # These are also everyday words.

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from unembed.audit.intervals import wilson
-from unembed.audit.result import Attack, Audit, Verdict
+from unembed.auditing.intervals import wilson
+from unembed.auditing.result import Attack, Audit, Verdict
 from unembed.measures import percent
 
 _MOST = 100_000

@@ -4,12 +4,12 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from unembed.audit.leaks.checksums import iban_end, is_card, is_isbn
-from unembed.audit.leaks.credentials import CREDENTIALS
-from unembed.audit.leaks.dates import AGES, DATES, NUMBERED
-from unembed.audit.leaks.phones import PHONE, is_phone
-from unembed.audit.leaks.rules import Rule, Span, apply_rules, before, form
-from unembed.audit.leaks.streets import STREETS
+from unembed.auditing.leaks.checksums import iban_end, is_card, is_isbn
+from unembed.auditing.leaks.credentials import CREDENTIALS
+from unembed.auditing.leaks.dates import AGES, DATES, NUMBERED
+from unembed.auditing.leaks.phones import PHONE, is_phone
+from unembed.auditing.leaks.rules import Rule, Span, apply_rules, before, form
+from unembed.auditing.leaks.streets import STREETS
 
 _EMAIL = r"[\w+-]+(?:\s?[._+-]\s?[\w+-]+)*\s?@\s?[\w-]+(?:\s?-\s?[\w-]+)*(?:\s?[.]\s?[a-z][\w-]*)+"
 _IP_4 = r"\b\d{1,3}(?:\s?\.\s?\d{1,3}){3}\b(?!\s?\.\s?\d)"

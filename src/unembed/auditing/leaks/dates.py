@@ -2,7 +2,7 @@
 
 import re
 
-from unembed.audit.leaks.rules import before, form
+from unembed.auditing.leaks.rules import before, form
 
 _MONTH = (
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december"

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from unembed._version import __version__
-from unembed.audit.assumptions import doubt_the_encoder, state_assumptions, state_coverage
-from unembed.audit.calibration import Calibration, stored_for
-from unembed.audit.encoder import check_texts, identify
-from unembed.audit.estimate import signs_of
-from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
-from unembed.audit.known import KnownTexts
-from unembed.audit.language import languages_of_inverter
-from unembed.audit.leaks import LeakDetectors
-from unembed.audit.lists import load_lines
-from unembed.audit.recover import Attacker, FinishedParts, Recovery
-from unembed.audit.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
-from unembed.audit.sample import Sample, draw
-from unembed.audit.verdict import judge
+from unembed.auditing.assumptions import doubt_the_encoder, state_assumptions, state_coverage
+from unembed.auditing.calibration import Calibration, stored_for
+from unembed.auditing.encoder import check_texts, identify
+from unembed.auditing.estimate import signs_of
+from unembed.auditing.findings import OriginalTexts, RowMaker, Sight, describe_attack
+from unembed.auditing.known import KnownTexts
+from unembed.auditing.language import languages_of_inverter
+from unembed.auditing.leaks import LeakDetectors
+from unembed.auditing.lists import load_lines
+from unembed.auditing.recover import Attacker, FinishedParts, Recovery
+from unembed.auditing.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
+from unembed.auditing.sample import Sample, draw
+from unembed.auditing.verdict import judge
 from unembed.connectors import VectorSource
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError, UnembedError
@@ -51,7 +51,7 @@ class AuditSettings:
     """What texts say about people: the built-in kinds, and the user's own."""
 
 
-def audit(
+def run_audit(
     source: VectorSource,
     inverter: Inverter,
     settings: AuditSettings,

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from unembed.audit.leaks.kinds import KINDS, Kind
-from unembed.audit.leaks.terms import terms_pattern
+from unembed.auditing.leaks.kinds import KINDS, Kind
+from unembed.auditing.leaks.terms import terms_pattern
 from unembed.corpus import read_texts
 from unembed.errors import ConfigError
 

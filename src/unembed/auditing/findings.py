@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from unembed.audit.estimate import STEPS, KnownRecoveries, step_of
-from unembed.audit.intervals import widen, wilson
-from unembed.audit.language import is_in, languages_of
-from unembed.audit.leaks import Kind, Leak, LeakDetectors, coverage_of, gives_back
-from unembed.audit.patience import extend_budget
-from unembed.audit.recover import GUIDED, Recovery
-from unembed.audit.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
+from unembed.auditing.estimate import STEPS, KnownRecoveries, step_of
+from unembed.auditing.intervals import widen, wilson
+from unembed.auditing.language import is_in, languages_of
+from unembed.auditing.leaks import Kind, Leak, LeakDetectors, coverage_of, gives_back
+from unembed.auditing.patience import extend_budget
+from unembed.auditing.recover import GUIDED, Recovery
+from unembed.auditing.result import SIGHT, Attack, AttackerName, Example, Group, LeakCount, Row
 from unembed.connectors.source import Id
 from unembed.evaluation import Bootstrap, Figure
 from unembed.inverter import Inverter

@@ -7,8 +7,8 @@ The rows hold what was measured or estimated for each vector. Everything else in
 from dataclasses import dataclass
 from typing import Literal
 
-from unembed.audit.encoder import Identified
-from unembed.audit.leaks import Coverage, Kind
+from unembed.auditing.encoder import Identified
+from unembed.auditing.leaks import Coverage, Kind
 from unembed.connectors import StorageInfo
 from unembed.connectors.source import Id
 from unembed.evaluation import Figure
@@ -198,3 +198,9 @@ class Audit:
     def deciding(self) -> Attack:
         """The attack that the verdict rests on."""
         return next(attack for attack in self.attacks if attack.name == self.verdict.attacker)
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        from unembed.auditing.table import to_html
+
+        return to_html(self)

@@ -3,9 +3,9 @@
 import re
 from functools import cache
 
-from unembed.audit.leaks.kinds import Kind
-from unembed.audit.leaks.rules import Span
-from unembed.audit.lists import load_lines
+from unembed.auditing.leaks.kinds import Kind
+from unembed.auditing.leaks.rules import Span
+from unembed.auditing.lists import load_lines
 
 _LISTS: dict[Kind, str] = {
     "medical terms": "medical",

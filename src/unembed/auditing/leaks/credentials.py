@@ -2,7 +2,7 @@
 
 import re
 
-from unembed.audit.leaks.rules import form
+from unembed.auditing.leaks.rules import form
 
 # The keys of large services begin with letters of their own.
 _KEYS = (

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unembed.audit.language import common_words
+from unembed.auditing.language import common_words
 from unembed.canvas.marks import SubwordMarks
 from unembed.encoders.precision import has_native_bfloat16
 from unembed.errors import ConfigError

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unembed.audit.estimate import KnownRecoveries
+from unembed.auditing.estimate import KnownRecoveries
 from unembed.checkpoint import CheckpointInfo
 
 STORED = "calibration.json"
@@ -57,7 +57,7 @@ class Calibration:
     inverter: str
     """Whose recoveries these are: see :func:`identity_of`."""
     words: Sequence[Mapping[str, Any]] = ()
-    """How far ``unembed words`` can be trusted, by length: the fields of :class:`~unembed.audit.finding.Trust`."""
+    """How far ``unembed words`` can be trusted, by length: the fields of :class:`~unembed.auditing.finding.Trust`."""
     like_yours: bool = True
     """Whether the texts are like those that are audited: of many kinds, or as their user says."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unembed.audit.leaks.kinds import Kind
+from unembed.auditing.leaks.kinds import Kind
 
 
 @dataclass(frozen=True)

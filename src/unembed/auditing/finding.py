@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unembed.audit.calibration import Calibration
+from unembed.auditing.calibration import Calibration
 from unembed.measures import percent
 
 RANKS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 100, 200, 500, 1000)

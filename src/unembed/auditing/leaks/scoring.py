@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from unembed.audit.leaks.kinds import Kind, Leak, holds
+from unembed.auditing.leaks.kinds import Kind, Leak, holds
 
 _MARK = re.compile(r"\[(?P<text>[^\[\]|]+)\|(?P<kind>[^\[\]|]+)\]")
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unembed.audit.calibration import Calibration, Clues, identity_of
-from unembed.audit.estimate import KnownRecoveries, signs_of
-from unembed.audit.findings import OriginalTexts, Sight, measure
-from unembed.audit.recover import Attacker, Recovery
+from unembed.auditing.calibration import Calibration, Clues, identity_of
+from unembed.auditing.estimate import KnownRecoveries, signs_of
+from unembed.auditing.findings import OriginalTexts, Sight, measure
+from unembed.auditing.recover import Attacker, Recovery
 from unembed.errors import CorpusError, UnembedError
 
 _MINIMUM = 20

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from unembed._version import __version__
-from unembed.audit.leaks import Kind, coverage_of
-from unembed.audit.recover import GUIDED, Recovery
-from unembed.audit.result import AttackerName, CalibrationFacts
+from unembed.auditing.leaks import Kind, coverage_of
+from unembed.auditing.recover import GUIDED, Recovery
+from unembed.auditing.result import AttackerName, CalibrationFacts
 from unembed.checkpoint import CheckpointInfo
 
 ATTACKERS: dict[AttackerName, str] = {

@@ -4,9 +4,9 @@ Made to count, for a report, what comes back from vectors; not to find every nam
 people write them and as a tokenizer writes them back: lower case, with spaces around punctuation.
 """
 
-from unembed.audit.leaks.custom import CustomDetector, read_pattern, read_terms
-from unembed.audit.leaks.detectors import LeakDetectors, find_leaks
-from unembed.audit.leaks.kinds import KINDS, SPECIAL_CATEGORIES, Coverage, Kind, Leak, coverage_of, gives_back
+from unembed.auditing.leaks.custom import CustomDetector, read_pattern, read_terms
+from unembed.auditing.leaks.detectors import LeakDetectors, find_leaks
+from unembed.auditing.leaks.kinds import KINDS, SPECIAL_CATEGORIES, Coverage, Kind, Leak, coverage_of, gives_back
 
 __all__ = [
     "KINDS",

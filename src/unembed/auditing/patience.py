@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unembed.audit.recover import EARLY, GUIDED
-from unembed.audit.result import PatientAttacker, Row
+from unembed.auditing.recover import EARLY, GUIDED
+from unembed.auditing.result import PatientAttacker, Row
 from unembed.evaluation import Bootstrap, Figure
 
 EXTENDED = ("readable", "passage_recall", "exact_match")
