@@ -1,10 +1,12 @@
 """The audit as one call from Python, for any source of vectors. Prints nothing and writes no report."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from unembed.auditing.baseline import compare, read_baseline
 from unembed.auditing.leaks import LeakDetectors
 from unembed.auditing.result import Audit
 from unembed.auditing.run import AuditSettings, OnRows, run_audit
@@ -31,6 +33,7 @@ def audit(
     show_text: bool = False,
     calibrate: Sequence[str] | None = None,
     detectors: LeakDetectors | None = None,
+    baseline: str | Path | None = None,
     seed: int = 0,
     bootstrap: int = 1000,
     device: str = "auto",
@@ -60,6 +63,7 @@ def audit(
         show_text: show texts and ids in the result; otherwise they are masked.
         calibrate: texts like those that the vectors were made from, for the estimate where no texts are known.
         detectors: what is looked for in texts; by default the built-in kinds of information.
+        baseline: a ``report.json`` of an earlier audit, with which the result is compared.
         seed: of the sample and of the intervals.
         bootstrap: resamples behind each interval.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``.
@@ -75,6 +79,7 @@ def audit(
     Raises:
         UnembedError: the source, the inverter or the encoder cannot be used, with what to do about it.
     """
+    earlier = None if baseline is None else read_baseline(baseline)
     vectors = vectors_of(source, texts=texts, column=column, id_column=id_column, text_column=text_column)
     inverter = model if isinstance(model, Inverter) else Inverter.from_pretrained(str(model), device=device)
     settings = AuditSettings(
@@ -88,7 +93,7 @@ def audit(
         detectors=detectors or LeakDetectors(),
     )
     with TemporaryDirectory(prefix="unembed-audit-") as temporary:
-        return run_audit(
+        result = run_audit(
             vectors,
             inverter,
             settings,
@@ -102,6 +107,7 @@ def audit(
             on_rows=on_rows,
             interrupted=interrupted,
         )
+    return result if earlier is None else replace(result, comparison=compare(result, earlier))
 
 
 def _find_encoder(inverter: Inverter, encoder: str | Encoder | None, device: str) -> Encoder | None:

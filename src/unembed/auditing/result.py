@@ -172,6 +172,43 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Change:
+    """How one figure differs from that of an earlier audit."""
+
+    attacker: AttackerName
+    what: str
+    """The measure, or the kind of information."""
+    label: str
+    before: Figure
+    after: Figure
+    difference: Figure
+    """Of which the interval decides."""
+    state: Literal["worse", "better", "same"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs from an earlier audit, the baseline."""
+
+    source: str
+    """That the earlier audit was of."""
+    made: str
+    outcome: Outcome
+    """Of the earlier audit."""
+    changes: list[Change]
+
+    @property
+    def worse(self) -> list[Change]:
+        """What leaks more than before, beyond chance."""
+        return [change for change in self.changes if change.state == "worse"]
+
+    @property
+    def better(self) -> list[Change]:
+        """What leaks less than before, beyond chance."""
+        return [change for change in self.changes if change.state == "better"]
+
+
+@dataclass(frozen=True)
 class Audit:
     """All results."""
 
@@ -193,6 +230,8 @@ class Audit:
     command: str
     shows_text: bool
     canvas_length: int
+    comparison: Comparison | None = None
+    """With a baseline, if one was given."""
 
     @property
     def deciding(self) -> Attack:
