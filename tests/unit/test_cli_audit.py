@@ -213,7 +213,10 @@ class TestExitCodes:
 
     def test_they_are_in_the_help(self, run_cli):
         said = " ".join(run_cli("audit", "--help").out.split())
-        assert re.search(r"0 if the share .* 3 if it is above, 4 if it is undecided, 5 if something got worse .* 2 for a mistake", said)
+        assert re.search(
+            r"0 if the share .* 3 if it is above, 4 if it is undecided, 5 if something got worse .* 2 for a mistake",
+            said,
+        )
 
 
 def test_texts_longer_than_the_inverter_writes_get_no_all_clear(

@@ -1,5 +1,6 @@
 """Vectors in Arrow's columns of lists: Parquet and Feather files, and whatever else gives record batches."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from unembed.errors import VectorError, first_line, require_extra
 
 _IPC_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"
+_METADATA = "metadata"
 
 
 def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
@@ -39,8 +41,7 @@ def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
 
     def batches() -> Iterator[Any]:
         with pyarrow.parquet.ParquetFile(path) as file:
-            wanted = [name for name in (chosen.vectors, chosen.texts, chosen.ids) if name]
-            yield from file.iter_batches(batch_size=batch_rows, columns=wanted)
+            yield from file.iter_batches(batch_size=batch_rows, columns=needed(chosen, schema))
 
     records = unchanged([path], str(path), _guarded(batches(), chosen, str(path), "Parquet"))
     return VectorSource(str(path), count, records, storage=StorageInfo("Parquet file", precision=precision))
@@ -124,12 +125,49 @@ def is_list_of_numbers(kind: Any) -> bool:
 
 
 def complete_columns(schema: Any, columns: Columns, where: str) -> Columns:
-    """Return columns with those of a schema that hold texts and ids, if there are any."""
+    """Return columns with those of a schema that hold texts and ids, if there are any.
+
+    Texts may be in a field of a column of JSON or of structures, as in exports of Pinecone: ``metadata.text``. The name
+    ``metadata.`` stands for whichever field has a usual name.
+    """
     from pyarrow import types
 
     texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
     names = [field.name for field in schema if field.name in texts or types.is_integer(field.type)]
-    return replace(columns, texts=choose_text(texts, columns.texts, where), ids=choose_id(names, columns.ids, where))
+    nested = [*texts, *(field.name for field in schema if types.is_struct(field.type))]
+    ids = choose_id(names, columns.ids, where)
+    if columns.texts and columns.texts not in texts and columns.texts.partition(".")[0] in nested:
+        return replace(columns, ids=ids)
+    found = choose_text(texts, columns.texts, where)
+    return replace(columns, ids=ids, texts=found or (f"{_METADATA}." if _METADATA in nested else None))
+
+
+def needed(columns: Columns, schema: Any) -> list[str]:
+    """Return the columns of a schema that have to be read."""
+    names = (columns.vectors, columns.texts, columns.ids)
+    return [name if name in schema.names else name.partition(".")[0] for name in dict.fromkeys(names) if name]
+
+
+def _texts(batch: Any, name: str | None) -> list[str | None] | None:
+    if name is None:
+        return None
+    if name in batch.schema.names:
+        return list(batch.column(name).to_pylist())
+    column, _, field = name.partition(".")
+    texts = [_field(value, field) for value in batch.column(column).to_pylist()]
+    return texts if any(text is not None for text in texts) else None
+
+
+def _field(value: Any, field: str) -> str | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, dict):
+        return None
+    text = value.get(field or choose_text(map(str, value), None, "") or "")
+    return text if isinstance(text, str) else None
 
 
 def _guarded(batches: Iterable[Any], columns: Columns, where: str, form: str) -> Iterator[VectorBatch]:
@@ -172,5 +210,5 @@ def read_arrow(batches: Iterable[Any], columns: Columns, where: str) -> Iterator
             present = vectors
             vectors = np.full((len(sizes), width or 1), np.nan)
             vectors[there] = present
-        yield VectorBatch(list(ids), vectors, batch.column(columns.texts).to_pylist() if columns.texts else None)
+        yield VectorBatch(list(ids), vectors, _texts(batch, columns.texts))
         start += len(sizes)

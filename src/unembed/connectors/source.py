@@ -304,6 +304,26 @@ def choose_part(
     return wanted or existing[0]
 
 
+def choose_table(part: str | None, tables: Sequence[str], holding: Sequence[str], where: str) -> tuple[str, str | None]:
+    """Return the table that ``table``, ``table.column`` or nothing means, and the column if it is named.
+
+    Args:
+        part: what was asked for.
+        tables: what there is.
+        holding: those that hold vectors.
+        where: the database, for the error.
+    """
+    how = "...#TABLE.COLUMN"
+    if part is None:
+        return choose_part(None, holding, "vector table", where, how=how), None
+    if part in tables:
+        return part, None
+    table, _, column = part.rpartition(".")
+    if table in tables:
+        return table, column
+    return choose_part(table or part, tables, "table", where, how=how), column or None
+
+
 def _choose(holding: Sequence[str]) -> str:
     return f"Fields that do: {', '.join(holding)}." if holding else "Give one vector per row, as a list of numbers."
 
