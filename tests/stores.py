@@ -230,6 +230,81 @@ def annoy(folder: Path, vectors: np.ndarray, texts: Sequence[str], metric: str =
     return f"annoy:{folder / 'index.ann'}#{vectors.shape[1]}.{metric}"
 
 
+def fill_milvus(address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR") -> None:
+    """Fill a collection of a server, and make an empty one beside it."""
+    from pymilvus import DataType, MilvusClient
+
+    client = MilvusClient(address)
+    for name in ("docs", "empty"):
+        schema = client.create_schema(auto_id=False)
+        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+        schema.add_field("text", DataType.VARCHAR, max_length=500)
+        schema.add_field("embedding", DataType[kind], dim=vectors.shape[1])
+        index = client.prepare_index_params()
+        index.add_index("embedding", index_type="FLAT", metric_type="COSINE")
+        client.create_collection(name, schema=schema, index_params=index)
+    rows = [
+        {"id": f"id-{row}", "text": text, "embedding": vector.tolist() if kind == "FLOAT_VECTOR" else vector}
+        for row, (vector, text) in enumerate(zip(vectors, texts, strict=True))
+    ]
+    client.insert("docs", rows)
+    client.close()
+
+
+@contextmanager
+def running_milvus(folder: Path):
+    """Start the server that Milvus Lite has; yield its address."""
+    from milvus_lite.server_manager import server_manager_instance
+
+    yield server_manager_instance.start_and_get_uri(str(folder))
+    server_manager_instance.release_server(str(folder))
+
+
+def milvus(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    with running_milvus(folder) as address:
+        fill_milvus(address, vectors, texts)
+    return f"milvus:{folder}#docs"
+
+
+@contextmanager
+def running_redis(*options: str):
+    """Start a Redis of one's own on a free port, which keeps nothing on disk; yield its address."""
+    import time
+
+    import redis
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = [
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        "/tmp",
+        *options,
+    ]
+    process = subprocess.Popen(["redis-server", *settings], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            try:
+                redis.Redis(port=port).ping()
+                break
+            except redis.AuthenticationError:
+                break
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
 ON_DISK: dict[str, Build] = {
     "chroma": chroma,
     "qdrant": qdrant,
@@ -247,6 +322,7 @@ ON_DISK: dict[str, Build] = {
     "hnswlib": hnswlib,
     "usearch": usearch,
     "annoy": annoy,
+    "milvus": milvus,
 }
 WITHOUT_TEXTS = ("faiss", "npy", "hnswlib", "usearch", "annoy")
 

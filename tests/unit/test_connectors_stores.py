@@ -23,7 +23,9 @@ def test_a_store_gives_back_what_was_put_in_and_is_the_same_afterwards(kind, tmp
     assert stores.contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "dataset", "hnswlib"])
+@pytest.mark.parametrize(
+    "kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "dataset", "hnswlib", "milvus"]
+)
 def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
     before = stores.contents(tmp_path)
@@ -33,7 +35,9 @@ def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
     assert stores.contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "sqlite-blobs", "dataset"])
+@pytest.mark.parametrize(
+    "kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "sqlite-blobs", "dataset", "milvus"]
+)
 def test_a_missing_collection_is_named_with_its_neighbours(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
     with pytest.raises(VectorError, match="has no (collection|table|split) 'dogs'") as caught:
@@ -46,7 +50,21 @@ def test_a_missing_collection_is_named_with_its_neighbours(kind, tmp_path):
 
 @pytest.mark.parametrize(
     "uri",
-    ["chroma", "qdrant", "lancedb", "faiss", "npy", "sqlite", "duckdb", "hnswlib", "usearch", "annoy", "dataset", ""],
+    [
+        "chroma",
+        "qdrant",
+        "lancedb",
+        "faiss",
+        "npy",
+        "sqlite",
+        "duckdb",
+        "hnswlib",
+        "usearch",
+        "annoy",
+        "dataset",
+        "milvus",
+        "",
+    ],
 )
 def test_a_store_that_is_not_there_is_an_error_and_is_not_made(uri, tmp_path):
     with pytest.raises(VectorError, match="There is no"):
@@ -54,7 +72,7 @@ def test_a_store_that_is_not_there_is_an_error_and_is_not_made(uri, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant"])
+@pytest.mark.parametrize("kind", ["chroma", "qdrant", "milvus"])
 def test_an_empty_collection_has_no_batches(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
     source = open_vectors(uri.replace("#docs", "#empty"))

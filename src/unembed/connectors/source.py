@@ -37,6 +37,10 @@ class Columns:
         if given := [f"`{parameter}`" for parameter, value in named.items() if value is not None]:
             raise VectorError(why, f"Leave out {' and '.join(given)}.")
 
+    def refuse_vectors(self, why: str) -> None:
+        """Raise if the user names a field of vectors where there is only one."""
+        Columns(self.vectors).refuse(why)
+
 
 @dataclass(frozen=True)
 class VectorBatch:

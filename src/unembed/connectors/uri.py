@@ -31,6 +31,12 @@ _OPENERS = {
     "usearch": "unembed.connectors.usearch:read_usearch",
     "annoy": "unembed.connectors.annoy:read_annoy",
     "dataset": "unembed.connectors.dataset:read_dataset",
+    "milvus": "unembed.connectors.milvus:read_milvus",
+    "redis": "unembed.connectors.redis:read_redis",
+    "weaviate": "unembed.connectors.weaviate:read_weaviate",
+    "elasticsearch": "unembed.connectors.elasticsearch:read_elasticsearch",
+    "opensearch": "unembed.connectors.elasticsearch:read_elasticsearch",
+    "pinecone": "unembed.connectors.pinecone:read_pinecone",
 }
 _FILES = ("npy", "npz", "parquet", "feather", "arrow", "csv", "tsv", "jsonl", "json")
 # Files of databases that are known by their ending.
@@ -47,7 +53,7 @@ _ENDINGS = {
 # Folders of databases that are known by a file in them.
 _FOLDERS = {DATABASE: "chroma", "meta.json": "qdrant", "dataset_dict.json": "dataset", "state.json": "dataset"}
 # Addresses that databases themselves use.
-_OWN_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector"}
+_OWN_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "redis": "redis", "rediss": "redis"}
 _SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):(?P<location>\S.*)", re.DOTALL)
 # What is meant as an address, whether or not there is such a database: no sentence looks like this.
 _ADDRESS = re.compile(
