@@ -107,8 +107,8 @@ def open_vectors(
 
     Args:
         uri: ``chroma:FOLDER#collection``, ``qdrant:FOLDER#collection``, ``qdrant:http://HOST:6333#collection``,
-            ``faiss:FILE``, ``lancedb:FOLDER#table``, ``pgvector:postgresql://...#table.column``, ``npy:FILE`` and so
-            on, the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
+            ``faiss:FILE``, ``sqlite:FILE#table.column``, ``postgresql://...#table.column``, ``npy:FILE`` and so on
+            (``docs/stores.md`` lists them), the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
             collection or table, it need not be named.
         column: the field, column or named vector that holds the vectors, where there are several.
         id_column: the field that names each row, if it is not the database's own id.
