@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-train demo-web test test-installs mutants browser lint format bench clean
+.PHONY: demo demo-train demo-web test test-installs mutants browser servers lint format bench clean
 
 # The text reaches the script as it is, whatever quotes and dollars it has.
 demo: export DEMO_TEXT = $(value TEXT)
@@ -30,7 +30,7 @@ demo-web: $(READY)
 	$(BIN)/unembed serve --open
 
 # Two processes with one thread each are faster than one process with two. A file's tests stay in one process.
-test: $(READY) browser
+test: $(READY) browser servers
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # Some sets only: make test-installs SETS="TestNone or TestEncodersServe"
@@ -51,6 +51,14 @@ browser:
 		apt-get update -qq && apt-get install -qq --no-install-recommends chromium && exit; \
 	fi; \
 	echo "No Chromium here: the tests of the web page will be skipped."
+
+# The connector for Redis is tested against a real one, too.
+servers:
+	@command -v redis-server >/dev/null && exit; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -qq --no-install-recommends redis-server && exit; \
+	fi; \
+	echo "No Redis here: the tests with a real one will be skipped."
 
 lint: $(READY)
 	$(BIN)/ruff check .

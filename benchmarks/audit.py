@@ -15,16 +15,16 @@ from pathlib import Path
 
 from leaks import load_labelled
 from measure import Result, finish, make_parser
-from unembed.audit.calibration import load_stored
-from unembed.audit.estimate import KnownRecoveries, signs_of
-from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_attack
-from unembed.audit.language import languages_of_inverter
-from unembed.audit.leaks import KINDS as LEAK_KINDS
-from unembed.audit.leaks import LeakDetectors, find_leaks
-from unembed.audit.leaks.scoring import score
-from unembed.audit.recover import Attacker, FinishedParts, Recovery
-from unembed.audit.result import Attack, Row, Verdict
-from unembed.audit.verdict import judge
+from unembed.auditing.calibration import load_stored
+from unembed.auditing.estimate import KnownRecoveries, signs_of
+from unembed.auditing.findings import OriginalTexts, RowMaker, Sight, describe_attack
+from unembed.auditing.language import languages_of_inverter
+from unembed.auditing.leaks import KINDS as LEAK_KINDS
+from unembed.auditing.leaks import LeakDetectors, find_leaks
+from unembed.auditing.leaks.scoring import score
+from unembed.auditing.recover import Attacker, FinishedParts, Recovery
+from unembed.auditing.result import Attack, Row, Verdict
+from unembed.auditing.verdict import judge
 from unembed.encoders import Encoder
 from unembed.evaluation import Bootstrap, Figure
 from unembed.inverter import Inverter

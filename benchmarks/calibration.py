@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unembed.audit.calibration import STORED, Calibration, Clues, identity_of
-from unembed.audit.estimate import KnownRecoveries
-from unembed.audit.finding import LENGTHS, RANKS
-from unembed.audit.findings import OriginalTexts, Sight
-from unembed.audit.known import KnownTexts
-from unembed.audit.language import languages_of_inverter
-from unembed.audit.recover import Attacker, FinishedParts, Recovery
-from unembed.audit.words import WordReader
+from unembed.auditing.calibration import STORED, Calibration, Clues, identity_of
+from unembed.auditing.estimate import KnownRecoveries
+from unembed.auditing.finding import LENGTHS, RANKS
+from unembed.auditing.findings import OriginalTexts, Sight
+from unembed.auditing.known import KnownTexts
+from unembed.auditing.language import languages_of_inverter
+from unembed.auditing.recover import Attacker, FinishedParts, Recovery
+from unembed.auditing.words import WordReader
 from unembed.encoders import Encoder
 from unembed.inverter import Inverter
 from unembed.measures import content_words, stem
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--embedded", type=int, default=150, help="texts of each kind for the clues and the words")
     parser.add_argument("--work", type=Path, default=Path("work/calibration"), help="finished parts; they are kept")
     parser.add_argument(
-        "--output", type=Path, default=Path("src/unembed/audit") / STORED, help="the file (default: %(default)s)"
+        "--output", type=Path, default=Path("src/unembed/auditing") / STORED, help="the file (default: %(default)s)"
     )
     options = parser.parse_args()
     inverter = Inverter.default(device="cpu")

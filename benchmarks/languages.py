@@ -24,8 +24,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from measure import Result, finish
-from unembed.audit.language import language_of, name_languages
-from unembed.audit.words import WordReader, is_worth_naming, words_without_meaning
+from unembed.auditing.language import language_of, name_languages
+from unembed.auditing.words import WordReader, is_worth_naming, words_without_meaning
 from unembed.canvas import count_pieces, reduce_vocabulary, respelled_share
 from unembed.config import DecodingConfig
 from unembed.encoders import load_encoder, load_tokenizer

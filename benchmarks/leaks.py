@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
-from unembed.audit.leaks import KINDS, Leak, find_leaks
-from unembed.audit.leaks.scoring import LabelledLine, Score, leak_matches, score
+from unembed.auditing.leaks import KINDS, Leak, find_leaks
+from unembed.auditing.leaks.scoring import LabelledLine, Score, leak_matches, score
 
 LINES = Path(__file__).parents[1] / "tests" / "data" / "leaks.txt"
 TUNED_ON = 2
@@ -38,8 +38,8 @@ def as_recovered(line: LabelledLine) -> LabelledLine:
 def without_extra(text: str) -> list[Leak]:
     """Find leaks as if the extra were not installed."""
     with (
-        patch("unembed.audit.leaks.names.has_model", return_value=False),
-        patch("unembed.audit.leaks.phones._has_phonenumbers", return_value=False),
+        patch("unembed.auditing.leaks.names.has_model", return_value=False),
+        patch("unembed.auditing.leaks.phones._has_phonenumbers", return_value=False),
     ):
         return find_leaks(text)
 

@@ -18,7 +18,7 @@ import torch
 
 from measure import Figure, Result, finish, interleave, make_parser, spread
 from steps import minilm_recipe
-from unembed.audit import WordReader
+from unembed.auditing import WordReader
 from unembed.canvas import CanvasVocabulary, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.cli.words import words

@@ -111,6 +111,200 @@ def jsonl(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
     return f"jsonl:{folder / 'vectors.jsonl'}"
 
 
+def feather(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    import pandas
+
+    folder.mkdir()
+    pandas.DataFrame({"text": texts, "embedding": list(vectors)}).to_feather(folder / "vectors.feather")
+    return f"feather:{folder / 'vectors.feather'}"
+
+
+def pinecone_export(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    """Parquet as Pinecone imports and exports it: the text is in the metadata, which is JSON."""
+    import json
+
+    import pandas
+
+    folder.mkdir()
+    metadata = [json.dumps({"genre": "x", "text": text}) for text in texts]
+    ids = [f"id-{row}" for row in range(len(texts))]
+    frame = pandas.DataFrame({"id": ids, "values": list(vectors), "metadata": metadata})
+    frame.to_parquet(folder / "0.parquet")
+    return f"parquet:{folder / '0.parquet'}"
+
+
+def dataset(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    """A dictionary of datasets, one of them in several files."""
+    import datasets
+
+    whole = datasets.Dataset.from_dict({"text": list(texts), "embedding": vectors.tolist()})
+    made = datasets.DatasetDict({"docs": whole, "other": whole.select(range(2))})
+    made.save_to_disk(str(folder), num_shards={"docs": 3, "other": 1})
+    return f"dataset:{folder}#docs"
+
+
+def duckdb(folder: Path, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT[{}]") -> str:
+    import duckdb
+
+    folder.mkdir()
+    with duckdb.connect(str(folder / "store.duckdb")) as connection:
+        kind = kind.format(vectors.shape[1])
+        connection.execute(f"CREATE TABLE docs (id INTEGER, text VARCHAR, embedding {kind})")
+        rows = [(row, text, vectors[row].tolist()) for row, text in enumerate(texts)]
+        connection.executemany("INSERT INTO docs VALUES (?, ?, ?)", rows)
+        connection.execute("CREATE TABLE other (id INTEGER)")
+    return f"duckdb:{folder / 'store.duckdb'}#docs"
+
+
+def sqlite_vec(folder: Path, vectors: np.ndarray, texts: Sequence[str], kind: str = "float[{}]") -> str:
+    """A virtual table of sqlite-vec, small chunks, the first row deleted and added again at the end."""
+    import apsw
+    import sqlite_vec
+
+    folder.mkdir()
+    connection = apsw.Connection(str(folder / "store.sqlite"))
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    kind = kind.format(vectors.shape[1])
+    metric = "" if kind.startswith("bit") else " distance_metric=cosine"
+    connection.execute(
+        f"CREATE VIRTUAL TABLE docs USING vec0(id text primary key, embedding {kind}{metric}, "
+        "year integer, +text text, chunk_size=8)"
+    )
+    value = "vec_int8(?)" if kind.startswith("int8") else "?"
+    rows = [(f"id-{row}", vectors[row].tobytes(), 2000 + row, text) for row, text in enumerate(texts)]
+    with connection:
+        for row in [*rows, *rows[:1]]:
+            connection.execute("DELETE FROM docs WHERE id = ?", row[:1])
+            connection.execute(f"INSERT INTO docs (id, embedding, year, text) VALUES (?, {value}, ?, ?)", row)
+    connection.close()
+    return f"sqlite:{folder / 'store.sqlite'}#docs"
+
+
+def sqlite_blobs(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    """A plain table with a blob for each vector."""
+    import sqlite3
+
+    folder.mkdir()
+    connection = sqlite3.connect(folder / "store.sqlite")
+    connection.execute("CREATE TABLE docs (id INTEGER PRIMARY KEY, text TEXT, embedding BLOB)")
+    rows = [(row, text, vectors[row].tobytes()) for row, text in enumerate(texts)]
+    connection.executemany("INSERT INTO docs VALUES (?, ?, ?)", rows)
+    connection.execute("CREATE TABLE other (id INTEGER)")
+    connection.commit()
+    connection.close()
+    return f"sqlite:{folder / 'store.sqlite'}#docs"
+
+
+def hnswlib(folder: Path, vectors: np.ndarray, texts: Sequence[str], space: str = "l2") -> str:
+    import hnswlib
+
+    folder.mkdir()
+    index = hnswlib.Index(space, vectors.shape[1])
+    index.init_index(2 * len(vectors) + 1)
+    if len(vectors):
+        index.add_items(vectors, np.arange(len(vectors)))
+    index.save_index(str(folder / "index.hnsw"))
+    return f"hnswlib:{folder / 'index.hnsw'}"
+
+
+def usearch(folder: Path, vectors: np.ndarray, texts: Sequence[str], dtype: str = "f32", multi: bool = False) -> str:
+    from usearch.index import Index
+
+    folder.mkdir()
+    index = Index(ndim=vectors.shape[1], metric="cos", dtype=dtype, multi=multi)
+    index.add(np.arange(len(vectors)) // (2 if multi else 1), vectors)
+    index.save(str(folder / "index.usearch"))
+    return f"usearch:{folder / 'index.usearch'}"
+
+
+def annoy(folder: Path, vectors: np.ndarray, texts: Sequence[str], metric: str = "angular") -> str:
+    import annoy
+
+    folder.mkdir()
+    index = annoy.AnnoyIndex(vectors.shape[1], metric)
+    for row, vector in enumerate(vectors):
+        index.add_item(row, vector.tolist())
+    index.build(3)
+    index.save(str(folder / "index.ann"))
+    return f"annoy:{folder / 'index.ann'}#{vectors.shape[1]}.{metric}"
+
+
+def fill_milvus(address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR") -> None:
+    """Fill a collection of a server, and make an empty one beside it."""
+    from pymilvus import DataType, MilvusClient
+
+    client = MilvusClient(address)
+    for name in ("docs", "empty"):
+        schema = client.create_schema(auto_id=False)
+        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+        schema.add_field("text", DataType.VARCHAR, max_length=500)
+        schema.add_field("embedding", DataType[kind], dim=vectors.shape[1])
+        index = client.prepare_index_params()
+        index.add_index("embedding", index_type="FLAT", metric_type="COSINE")
+        client.create_collection(name, schema=schema, index_params=index)
+    rows = [
+        {"id": f"id-{row}", "text": text, "embedding": vector.tolist() if kind == "FLOAT_VECTOR" else vector}
+        for row, (vector, text) in enumerate(zip(vectors, texts, strict=True))
+    ]
+    client.insert("docs", rows)
+    client.close()
+
+
+@contextmanager
+def running_milvus(folder: Path):
+    """Start the server that Milvus Lite has; yield its address."""
+    from milvus_lite.server_manager import server_manager_instance
+
+    yield server_manager_instance.start_and_get_uri(str(folder))
+    server_manager_instance.release_server(str(folder))
+
+
+def milvus(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
+    with running_milvus(folder) as address:
+        fill_milvus(address, vectors, texts)
+    return f"milvus:{folder}#docs"
+
+
+@contextmanager
+def running_redis(*options: str):
+    """Start a Redis of one's own on a free port, which keeps nothing on disk; yield its address."""
+    import time
+
+    import redis
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = [
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        "/tmp",
+        *options,
+    ]
+    process = subprocess.Popen(["redis-server", *settings], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            try:
+                redis.Redis(port=port).ping()
+                break
+            except redis.AuthenticationError:
+                break
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
 ON_DISK: dict[str, Build] = {
     "chroma": chroma,
     "qdrant": qdrant,
@@ -119,8 +313,18 @@ ON_DISK: dict[str, Build] = {
     "npy": npy,
     "parquet": parquet,
     "jsonl": jsonl,
+    "feather": feather,
+    "pinecone-export": pinecone_export,
+    "dataset": dataset,
+    "duckdb": duckdb,
+    "sqlite-vec": sqlite_vec,
+    "sqlite-blobs": sqlite_blobs,
+    "hnswlib": hnswlib,
+    "usearch": usearch,
+    "annoy": annoy,
+    "milvus": milvus,
 }
-WITHOUT_TEXTS = ("faiss", "npy")
+WITHOUT_TEXTS = ("faiss", "npy", "hnswlib", "usearch", "annoy")
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str]]:

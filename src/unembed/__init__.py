@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 from unembed._version import __version__
 
 if TYPE_CHECKING:
+    from unembed.auditing import Audit, audit
     from unembed.encoders import Encoder, load_encoder
     from unembed.inverter import Inversion, Inverter
 
-__all__ = ["Encoder", "Inversion", "Inverter", "__version__", "load_encoder"]
+__all__ = ["Audit", "Encoder", "Inversion", "Inverter", "__version__", "audit", "load_encoder"]
 
 _HOMES = {
+    "Audit": "unembed.auditing",
     "Encoder": "unembed.encoders",
     "Inversion": "unembed.inverter",
     "Inverter": "unembed.inverter",
+    "audit": "unembed.auditing",
     "load_encoder": "unembed.encoders",
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unembed.audit import WordReader
+from unembed.auditing import WordReader
 from unembed.checkpoint import fetch_checkpoint
 from unembed.hub import installed_inverters
 from unembed.inverter import Inverter

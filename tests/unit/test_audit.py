@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unembed.audit.encoder import check_texts, identify
-from unembed.audit.findings import mask
-from unembed.audit.recover import BLIND, Attacker, FinishedParts, Recovery
-from unembed.audit.run import AuditSettings, audit
-from unembed.audit.sample import Sample, draw
+from unembed.auditing.encoder import check_texts, identify
+from unembed.auditing.findings import mask
+from unembed.auditing.recover import BLIND, Attacker, FinishedParts, Recovery
+from unembed.auditing.run import AuditSettings, run_audit
+from unembed.auditing.sample import Sample, draw
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
@@ -194,7 +194,7 @@ def hypotheses_of(inverter, vector):
 
 class TestAttacker:
     def test_a_killed_audit_goes_on_where_it_was(self, make_inverter, tmp_path, monkeypatch):
-        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 2, "guided": 1})
+        monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 2, "guided": 1})
         inverter = make_inverter()
         done = []
 
@@ -227,7 +227,7 @@ class TestAttacker:
         assert FinishedParts(tmp_path / "n", {"a": 1}, resume=False).read("part.json") is None
 
     def test_an_interrupted_attack_keeps_the_parts_that_are_done(self, make_inverter, tmp_path, monkeypatch):
-        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 2, "guided": 1})
+        monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 2, "guided": 1})
         finished = FinishedParts(tmp_path / "n", {})
         done = []
         attacker = Attacker(make_inverter(), None, finished, interrupted=lambda: len(done) == 2)
@@ -264,7 +264,7 @@ class TestAttacker:
         assert [recovery.cosine for recovery in blind] == pytest.approx((texts * VECTORS[:2]).sum(1), abs=1e-5)
 
     def test_guided_inversion_stops_when_its_time_is_over(self, make_inverter, fake_encoder, tmp_path, monkeypatch):
-        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 2, "guided": 2})
+        monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 2, "guided": 2})
         inverter = make_inverter()
         inverter.tokenizer = fake_encoder.tokenizer
         attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
@@ -284,7 +284,7 @@ class TestAttacker:
                 yield step
 
         inverter.decode = watch
-        monkeypatch.setattr("unembed.audit.recover.EARLY", 40)
+        monkeypatch.setattr("unembed.auditing.recover.EARLY", 40)
         attacker = Attacker(inverter, fake_encoder, FinishedParts(tmp_path / "n", {}))
         (guided,) = flat(attacker.guided(VECTORS[:1], "sample", seconds=1.0))
         last = max(count for count in calls if count <= 40)
@@ -302,7 +302,7 @@ class TestAudit:
         def run(ids=None, on_rows=lambda *news: None, interrupted=lambda: False, **settings):
             vectors = fake_encoder.encode(self.TEXTS)
             batch = VectorBatch(ids or [f"id-{row}" for row in range(len(vectors))], vectors, list(self.TEXTS))
-            return audit(
+            return run_audit(
                 VectorSource("the database", len(vectors), iter([batch]), storage=StorageInfo("x")),
                 Inverter.from_pretrained(tiny_checkpoint, device="cpu"),
                 AuditSettings(resamples=20, **settings),
@@ -336,13 +336,13 @@ class TestAudit:
         assert {row.id for row in blind.rows} == set(ids)
 
     def test_rows_come_as_they_are_known(self, run, monkeypatch):
-        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 3, "guided": 1})
+        monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 3, "guided": 1})
         seen = []
         run(guided=0, on_rows=lambda attacker, rows, total: seen.append((attacker, len(rows), total)))
         assert seen == [("blind", 3, 8), ("blind", 6, 8), ("blind", 8, 8)]
 
     def test_an_interrupted_audit_reports_what_is_done_and_goes_on_later(self, run, monkeypatch, tmp_path):
-        monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 3, "guided": 1})
+        monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 3, "guided": 1})
         seen = []
         result = run(guided=4, on_rows=lambda *news: seen.append(news), interrupted=lambda: len(seen) == 2)
         assert (result.sample, result.wanted, result.attacks[0].n, len(result.attacks)) == (6, 8, 6, 1)

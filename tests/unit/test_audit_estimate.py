@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from unembed.audit.calibration import Calibration, Clues, load_stored, stored_for
-from unembed.audit.estimate import STEPS, KnownRecoveries, step_of
-from unembed.audit.intervals import angle, widen, wilson
+from unembed.auditing.calibration import Calibration, Clues, load_stored, stored_for
+from unembed.auditing.estimate import STEPS, KnownRecoveries, step_of
+from unembed.auditing.intervals import angle, widen, wilson
 from unembed.evaluation import Figure
 from unembed.inverter import Inverter
 

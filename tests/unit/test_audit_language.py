@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unembed.audit.language import is_in, language_of, languages_of, languages_of_inverter, name_languages
+from unembed.auditing.language import is_in, language_of, languages_of, languages_of_inverter, name_languages
 
 
 @pytest.mark.parametrize(

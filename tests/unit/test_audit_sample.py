@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 
-from unembed.audit.sample import draw
+from unembed.auditing.sample import draw
 from unembed.connectors import VectorBatch, VectorSource
 
 

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from unembed.audit.encoder import Identified
-from unembed.audit.intervals import wilson
-from unembed.audit.result import Attack, Audit, SourceFacts
-from unembed.audit.verdict import explain, headline, judge
+from unembed.auditing.encoder import Identified
+from unembed.auditing.intervals import wilson
+from unembed.auditing.result import Attack, Audit, SourceFacts
+from unembed.auditing.verdict import explain, headline, judge
 from unembed.connectors import StorageInfo
 from unembed.evaluation import Figure
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from unembed.audit import WordReader
-from unembed.audit.calibration import Clues, load_stored
-from unembed.audit.finding import RANKS, Trust, trust_for
-from unembed.audit.words import _forms, _known_words
+from unembed.auditing import WordReader
+from unembed.auditing.calibration import Clues, load_stored
+from unembed.auditing.finding import RANKS, Trust, trust_for
+from unembed.auditing.words import _forms, _known_words
 from unembed.canvas.marks import SubwordMarks
 from unembed.errors import ConfigError
 from unembed.measures import stem
@@ -65,7 +65,7 @@ def test_a_word_to_find_is_the_piece_that_it_is_inside_a_text(any_inverter):
 
 def test_vectors_in_several_blocks_give_the_same_words(inverter, monkeypatch):
     whole = WordReader(inverter, top=3).read(VECTORS).indices
-    monkeypatch.setattr("unembed.audit.words._BLOCK", 4)
+    monkeypatch.setattr("unembed.auditing.words._BLOCK", 4)
     assert (WordReader(inverter, top=3).read(VECTORS).indices == whole).all()
 
 
@@ -161,7 +161,7 @@ class TestOtherScripts:
         assert pieces in [[inverter.tokenizer.id_to_token(token) for token in tokens] for tokens in forms.values()]
 
     def test_more_words_are_looked_for_where_there_are_more_languages(self, build, monkeypatch):
-        monkeypatch.setattr("unembed.audit.words.VOCABULARY", 2)
+        monkeypatch.setattr("unembed.auditing.words.VOCABULARY", 2)
         assert len(WordReader(build(known=True)).words) == 2
         assert len(WordReader(build(known=True, languages=("ar", "ru", "zh"))).words) == 6
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stores
-from unembed.audit.findings import MEASURED
-from unembed.audit.result import SIGHT, Attack, Example, Row
+from unembed.auditing.findings import MEASURED
+from unembed.auditing.result import SIGHT, Attack, Example, Row
 from unembed.connectors import StorageInfo, VectorBatch, VectorSource
 from unembed.report.page import worst_examples
 
@@ -123,6 +123,37 @@ def test_a_report_with_texts_can_be_read_by_its_owner_only(run_cli, vectors, tin
             assert mode & 0o600 == 0o600
 
 
+def test_a_report_is_written_in_every_format_that_is_asked_for(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    formats = ("--format", "sarif", "--format", "junit", "--format", "markdown")
+    ended = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 5, *formats)
+    assert "report.sarif" in ended.err
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert written == ["junit.xml", "report.html", "report.json", "report.md", "report.sarif"]
+    assert json.loads((tmp_path / "out" / "report.sarif").read_text())["version"] == "2.1.0"
+
+
+def test_what_got_worse_than_the_baseline_has_an_exit_code_of_its_own(run_cli, vectors, tiny_checkpoint, tmp_path):
+    uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
+    options = ("--size", 60, "--fail-over", 1.0, "--baseline", tmp_path / "out" / "report.json")
+    missing = audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", *options)
+    assert missing.code == 2
+    assert "No such file" in missing.err
+    audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", *options[:4])
+    same = audit(run_cli, uri, tiny_checkpoint, tmp_path / "other", *options)
+    assert same.code == 0, same.err
+    assert "0 of" in same.out.rpartition("Since the baseline,")[2]
+    # An earlier audit that recovered nothing at all.
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    nothing = {"value": 0.0, "low": 0.0, "high": 0.0, "n": 60}
+    report["attacks"][0]["figures"] |= {"passage_recall": nothing}
+    (tmp_path / "out" / "report.json").write_text(json.dumps(report))
+    worse = audit(run_cli, uri, tiny_checkpoint, tmp_path / "other", *options)
+    assert worse.code == 5
+    assert "content words of the best passage" in worse.out.lower()
+    assert "Since the baseline" in (tmp_path / "other" / "report.html").read_text()
+
+
 def test_the_worst_examples_are_those_of_whichever_attacker_got_most():
     def attack(name, *recalls):
         rows = [
@@ -182,7 +213,10 @@ class TestExitCodes:
 
     def test_they_are_in_the_help(self, run_cli):
         said = " ".join(run_cli("audit", "--help").out.split())
-        assert re.search(r"0 if the share .* 3 if it is above, 4 if it is undecided, 2 for a mistake", said)
+        assert re.search(
+            r"0 if the share .* 3 if it is above, 4 if it is undecided, 5 if something got worse .* 2 for a mistake",
+            said,
+        )
 
 
 def test_texts_longer_than_the_inverter_writes_get_no_all_clear(
@@ -197,7 +231,7 @@ def test_texts_longer_than_the_inverter_writes_get_no_all_clear(
 
 
 def test_a_stopped_audit_goes_on_unless_it_shall_start_again(run_cli, vectors, tiny_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr("unembed.audit.recover._PART", {"blind": 5, "guided": 1})
+    monkeypatch.setattr("unembed.auditing.recover._PART", {"blind": 5, "guided": 1})
     uri = stores.jsonl(tmp_path / "store", vectors, TEXTS)
     stopped = tmp_path / "stopped"
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import stores
-from unembed.audit import WordReader
+from unembed.auditing import WordReader
 
 TEXTS = [f"the {who} {what}." for who in ("king", "cat", "dog", "boy") for what in ("sleeps", "walks", "runs")]
 

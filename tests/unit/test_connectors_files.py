@@ -387,7 +387,7 @@ class TestMistakes:
         ("column", "match"),
         [
             ([[1.0, 2.0], [1.0]], "row 1: 'v' holds 1 numbers; row 0 has 2"),
-            ([[1.0, 2.0], None], "row 1: 'v' holds 0 numbers; row 0 has 2"),
+            ([[1.0, 2.0], None], r"not finite \(rows 1\)"),
             ([[1.0, 2.0], [None, 1.0]], r"not finite \(rows 1\)"),
             ([["a"], ["b"]], "no field that holds a list of numbers. Its fields: v"),
             ([1.0, 2.0], "no field that holds a list of numbers. Its fields: v"),

@@ -23,7 +23,9 @@ def test_a_store_gives_back_what_was_put_in_and_is_the_same_afterwards(kind, tmp
     assert stores.contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant", "lancedb"])
+@pytest.mark.parametrize(
+    "kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "dataset", "hnswlib", "milvus"]
+)
 def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
     before = stores.contents(tmp_path)
@@ -33,25 +35,44 @@ def test_a_store_is_the_same_after_it_was_read_only_in_part(kind, tmp_path):
     assert stores.contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant", "lancedb"])
+@pytest.mark.parametrize(
+    "kind", ["chroma", "qdrant", "lancedb", "duckdb", "sqlite-vec", "sqlite-blobs", "dataset", "milvus"]
+)
 def test_a_missing_collection_is_named_with_its_neighbours(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
-    with pytest.raises(VectorError, match="has no (collection|table) 'dogs'") as caught:
+    with pytest.raises(VectorError, match="has no (collection|table|split) 'dogs'") as caught:
         open_vectors(uri.replace("#docs", "#dogs"))
     assert "did you mean 'docs'?" in caught.value.remedy
-    if kind != "lancedb":
+    if kind in ("chroma", "qdrant"):
         with pytest.raises(VectorError, match="several collections: docs, empty"):
             open_vectors(uri.partition("#")[0])
 
 
-@pytest.mark.parametrize("uri", ["chroma:{}#a", "qdrant:{}#a", "lancedb:{}#a", "faiss:{}", "npy:{}", "{}"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "chroma",
+        "qdrant",
+        "lancedb",
+        "faiss",
+        "npy",
+        "sqlite",
+        "duckdb",
+        "hnswlib",
+        "usearch",
+        "annoy",
+        "dataset",
+        "milvus",
+        "",
+    ],
+)
 def test_a_store_that_is_not_there_is_an_error_and_is_not_made(uri, tmp_path):
     with pytest.raises(VectorError, match="There is no"):
-        open_vectors(uri.format(tmp_path / "nowhere"))
+        open_vectors(f"{uri}:{tmp_path / 'nowhere'}" if uri else str(tmp_path / "nowhere"))
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["chroma", "qdrant"])
+@pytest.mark.parametrize("kind", ["chroma", "qdrant", "milvus"])
 def test_an_empty_collection_has_no_batches(kind, tmp_path):
     uri = stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS)
     source = open_vectors(uri.replace("#docs", "#empty"))
@@ -59,12 +80,30 @@ def test_an_empty_collection_has_no_batches(kind, tmp_path):
     assert list(source.batches) == []
 
 
-@pytest.mark.parametrize("damaged", ["chroma.sqlite3", "meta.json", "index.faiss"])
-def test_a_damaged_store_is_an_error_that_names_it(damaged, tmp_path):
-    (tmp_path / damaged).write_bytes(b"not what it should be" * 100)
-    kind = {"chroma.sqlite3": "chroma", "meta.json": "qdrant", "index.faiss": "faiss"}[damaged]
-    with pytest.raises(VectorError, match="cannot be read"):
-        open_vectors(f"{kind}:{tmp_path / damaged if kind == 'faiss' else tmp_path}")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "chroma:.#chroma.sqlite3",
+        "qdrant:.#meta.json",
+        "faiss:index.faiss",
+        "sqlite:x.sqlite",
+        "duckdb:x.duckdb",
+        "hnswlib:x.hnsw",
+        "usearch:x.usearch",
+        "annoy:x.ann#8",
+        "dataset:.#state.json",
+        "feather:x.feather",
+    ],
+)
+@pytest.mark.parametrize("content", [b"not what it should be" * 100, b"", b"SQLite format 3\0", b"ARROW1\0\0"])
+def test_a_damaged_store_is_an_error_that_names_it(address, content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    location, _, part = address.partition(":")[2].partition("#")
+    (tmp_path / (part if location == "." else location)).write_bytes(content)
+    before = stores.contents(tmp_path)
+    with pytest.raises(VectorError, match="cannot be read|has no vector table|has no collection|no Qdrant"):
+        list(open_vectors(address.partition("#")[0] if location == "." else address).records)
+    assert stores.contents(tmp_path) == before
 
 
 def test_rows_that_no_encoder_can_have_made_are_skipped_and_counted(tmp_path):
@@ -79,7 +118,10 @@ def test_rows_that_no_encoder_can_have_made_are_skipped_and_counted(tmp_path):
     assert skipped == {"not finite": 2, "all zeros": 1, "longer than 1e+09": 1, "shorter than 1e-09": 1}
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "jsonl", "faiss", "qdrant"])
+@pytest.mark.parametrize(
+    "kind",
+    ["npy", "parquet", "jsonl", "faiss", "qdrant", "feather", "duckdb", "sqlite-vec", "hnswlib", "usearch", "annoy"],
+)
 def test_a_store_that_changes_while_it_is_read_is_an_error(kind, tmp_path):
     source = open_vectors(stores.ON_DISK[kind](tmp_path / "store", VECTORS, TEXTS), batch_rows=16)
     next(source.records)

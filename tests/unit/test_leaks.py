@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from unembed.audit.assumptions import state_coverage
-from unembed.audit.leaks import KINDS, LeakDetectors, coverage_of, find_leaks, gives_back, read_pattern, read_terms
-from unembed.audit.leaks import names as names_module
-from unembed.audit.leaks.scoring import LabelledLine, score
+from unembed.auditing.assumptions import state_coverage
+from unembed.auditing.leaks import KINDS, LeakDetectors, coverage_of, find_leaks, gives_back, read_pattern, read_terms
+from unembed.auditing.leaks import names as names_module
+from unembed.auditing.leaks.scoring import LabelledLine, score
 from unembed.errors import ConfigError
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -181,5 +181,5 @@ class TestOwnDetectors:
 
 
 def test_without_the_extra_the_note_says_what_is_missing(no_model, monkeypatch):
-    monkeypatch.setattr("unembed.audit.leaks.detectors.has_model", lambda: False)
+    monkeypatch.setattr("unembed.auditing.leaks.detectors.has_model", lambda: False)
     assert "pip install 'unembed[leaks]'" in LeakDetectors().note

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +12,27 @@ from unembed.cli.invert import EngineName
 from unembed.cli.sources import InverterName, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
 if TYPE_CHECKING:
-    from unembed.audit import Audit
-    from unembed.audit.result import AttackerName, Row
+    from unembed.auditing import Audit
+    from unembed.auditing.result import AttackerName, Row
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
 EXIT_CODES = {"below": 0, "above": 3, "undecided": 4}
 """By the verdict, so that a build can fail."""
+WORSE = 5
+"""When something got worse than in the baseline, unless the verdict says more."""
 _INTERRUPTED = 1
 _UNFINISHED = ".unfinished"
 _BATCH = 1024
-_SHOWN = ("readable", "passage_recall", "content_precision", "exact_match")
+
+
+class ReportFormat(StrEnum):
+    """What a report can be written as, beside HTML and JSON."""
+
+    markdown = "markdown"
+    pdf = "pdf"
+    sarif = "sarif"
+    junit = "junit"
 
 
 def audit(
@@ -46,6 +57,17 @@ def audit(
     show_text: Annotated[
         bool, typer.Option("--show-text", help="Show texts in the report, and make it readable by you only.")
     ] = False,
+    also: Annotated[
+        list[ReportFormat] | None,
+        typer.Option("--format", help="Write the report in this format too, beside HTML and JSON. May be repeated."),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="A report.json of an earlier audit. The report says what got worse; then the exit code is 5, unless "
+            "the verdict gives another."
+        ),
+    ] = None,
     calibrate: Annotated[
         str | None,
         typer.Option(
@@ -88,12 +110,15 @@ def audit(
     """Find out how much of its texts a vector database gives away, and write a report.
 
     The database is only read. Exit codes: 0 if the share of texts that can be read back is below --fail-over, 3 if it
-    is above, 4 if it is undecided, 2 for a mistake that you can fix. Ctrl-C ends it with a report of what is done; the
-    same command goes on from there.
+    is above, 4 if it is undecided, 5 if something got worse than in --baseline, 2 for a mistake that you can fix.
+    Ctrl-C ends it with a report of what is done; the same command goes on from there.
 
     Example: unembed audit chroma:./db#notes --output work/audit
     """
-    from unembed.audit.leaks import LeakDetectors, read_pattern, read_terms
+    from dataclasses import replace
+
+    from unembed.auditing.baseline import compare, read_baseline
+    from unembed.auditing.leaks import LeakDetectors, read_pattern, read_terms
     from unembed.cli.evaluate import show_progress
     from unembed.cli.flags import name_flags
     from unembed.cli.interrupt import early_end
@@ -101,20 +126,24 @@ def audit(
     from unembed.connectors import open_vectors
     from unembed.corpus import read_texts
     from unembed.errors import from_os_error
+    from unembed.report.pdf import find_browser
     from unembed.text import printable_lines
 
     try:
         output.mkdir(parents=True, exist_ok=True)  # fail now, not after half an hour
     except OSError as error:
         raise from_os_error(error, f"making the folder {output}") from error
+    formats = [each.value for each in also or []]
+    earlier = None if baseline is None else read_baseline(baseline)
+    if "pdf" in formats:
+        find_browser()
     known = None if calibrate is None else list(read_texts(calibrate))
     detectors = LeakDetectors([*map(read_pattern, detect or []), *map(read_terms, terms or [])])
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
 
-    from unembed.audit import AuditSettings
-    from unembed.audit import audit as examine
+    from unembed.auditing import AuditSettings, run_audit
     from unembed.inverter import Inverter
-    from unembed.report import to_json, write_report
+    from unembed.report import FILES, to_json, write_report
 
     inverter = Inverter.from_pretrained(model, device=device, engine=engine.value)
     settings = AuditSettings(
@@ -128,7 +157,7 @@ def audit(
         detectors=detectors,
     )
     with show_progress() as on_progress, early_end() as interrupted:
-        result = examine(
+        result = run_audit(
             source,
             inverter,
             settings,
@@ -144,17 +173,21 @@ def audit(
             on_rows=_show_so_far,
             interrupted=interrupted,
         )
-        write_report(output, result)
+        if earlier is not None:
+            result = replace(result, comparison=compare(result, earlier))
+        write_report(output, result, formats)
         stopped = interrupted()
     if as_json:
         show_json(to_json(result))
     else:
         _show(result, lambda text: name_flags(text, context.command.params))
-    typer.echo(f"Report: {output / 'report.html'}", err=True)
+    for name in ("report.html", *(FILES[each] for each in formats)):
+        typer.echo(f"Report: {output / name}", err=True)
     if stopped:
         typer.echo("Interrupted. The same command goes on from here.", err=True)
         raise typer.Exit(_INTERRUPTED)
-    raise typer.Exit(EXIT_CODES[result.verdict.outcome])
+    worse = result.comparison is not None and result.comparison.worse
+    raise typer.Exit(EXIT_CODES[result.verdict.outcome] or (WORSE if worse else 0))
 
 
 def find_encoder(inverter: "Inverter", location: str | None, device: str) -> "Encoder | None":
@@ -190,20 +223,21 @@ def _show_so_far(attacker: "AttackerName", rows: "list[Row]", total: int) -> Non
 
 
 def _show(result: "Audit", name_flags: Any) -> None:
-    from unembed.audit.verdict import explain, headline
+    from unembed.auditing.table import summarise
+    from unembed.auditing.verdict import explain, headline
     from unembed.cli.output import show_result
-    from unembed.measures import BY_NAME
+    from unembed.measures import percent
 
-    rows = {}
-    for attack in result.attacks:
-        row: dict[str, object] = {"n": attack.n}
-        for name in _SHOWN:
-            figure, measure = attack.figures[name], BY_NAME[name]
-            row[measure.plain] = (
-                f"{measure.show(figure.value)} ({measure.show(figure.low)} to {measure.show(figure.high)})"
-            )
-        rows[f"{attack.name}, {'measured' if attack.known else 'estimated'}"] = row
-    show_result(rows, title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
+    show_result(summarise(result), title=f"{result.source.name}: {result.source.vectors:,} vectors", as_json=False)
     typer.echo(f"{headline(result)}.")
     for sentence in explain(result):
         typer.echo(name_flags(sentence))
+    if result.comparison is None:
+        return
+    worse = result.comparison.worse
+    typer.echo(f"Since the baseline, {len(worse)} of {len(result.comparison.changes)} figures got worse.")
+    for change in worse:
+        typer.echo(
+            f"{change.label}, {change.attacker} attacker: {percent(change.before.value)}, now "
+            f"{percent(change.after.value)}"
+        )

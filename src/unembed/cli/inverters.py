@@ -13,7 +13,7 @@ def inverters(
 
     Example: unembed inverters --json
     """
-    from unembed.audit.language import name_languages
+    from unembed.auditing.language import name_languages
     from unembed.cli.output import show_json
     from unembed.hub import AVAILABLE, installed_inverters
     from unembed.text import printable

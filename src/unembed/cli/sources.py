@@ -9,8 +9,8 @@ INVERTER = "an inverter: a name that unembed inverters lists, a folder or a hub 
 """What a model may be, for help texts."""
 InverterName = Annotated[str, typer.Option("--model", "-m", help=f"{INVERTER.capitalize()}.")]
 SOURCE_HELP = (
-    "A vector database: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, lancedb:FOLDER#table, "
-    "postgresql://...#table.column; or a file of vectors."
+    "A vector database: chroma:FOLDER#collection, qdrant:FOLDER-or-URL#collection, faiss:FILE, sqlite:FILE#table, "
+    "postgresql://...#table.column and others (docs/stores.md lists them); or a file of vectors."
 )
 SourceUri = Annotated[str, typer.Argument(help=SOURCE_HELP)]
 SourceColumn = Annotated[

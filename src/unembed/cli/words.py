@@ -68,9 +68,9 @@ def words(
 
     import numpy as np
 
-    from unembed.audit import WordReader
-    from unembed.audit.calibration import stored_for
-    from unembed.audit.finding import trust_for
+    from unembed.auditing import WordReader
+    from unembed.auditing.calibration import stored_for
+    from unembed.auditing.finding import trust_for
     from unembed.cli.interrupt import early_end
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.cli.results import open_results

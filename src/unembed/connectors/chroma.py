@@ -41,7 +41,7 @@ def read_chroma(location: str, part: str | None, columns: Columns, batch_rows: i
     require_extra("chroma", "chromadb")
     folder = Path(location)
     where = f"chroma:{location}"
-    Columns(columns.vectors).refuse("A Chroma collection has one vector per row.")
+    columns.refuse_vectors("A Chroma collection has one vector per row.")
     if not (folder / DATABASE).is_file():
         raise VectorError(f"There is no Chroma database in {location}: it has no {DATABASE}.", "Check the path.")
     copy = tempfile.TemporaryDirectory(prefix="unembed-chroma-", ignore_cleanup_errors=True)

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from unembed.connectors.arrays import read_npy, read_npz
+from unembed.connectors.arrow import read_ipc, read_parquet
 from unembed.connectors.documents import read_json
 from unembed.connectors.lines import read_file_lines, read_vector_lines
 from unembed.connectors.source import Columns, VectorSource, unchanged
-from unembed.connectors.tables import read_csv, read_parquet, read_tsv
+from unembed.connectors.tables import read_csv, read_tsv
 from unembed.corpus.lines import extension
 from unembed.errors import VectorError, from_os_error
 
@@ -27,7 +28,8 @@ def read_vectors(
     shows only while reading (a bad line) is raised then.
 
     Args:
-        source: ``.npy``, ``.npz``, ``.parquet``; ``.csv``, ``.tsv``, ``.jsonl``, ``.json``, each also with ``.gz``.
+        source: ``.npy``, ``.npz``, ``.parquet``, ``.feather``, ``.arrow``; ``.csv``, ``.tsv``, ``.jsonl``,
+            ``.json``, each also with ``.gz``.
         column: the array, column or field that holds the vectors, where there are several.
         id_column: the field that names each row, if it is not called ``id`` or the like.
         text_column: the field that holds the texts, if it is not called ``text`` or the like.
@@ -72,6 +74,8 @@ _READERS: dict[str, Reader] = {
     ".npy": read_npy,
     ".npz": read_npz,
     ".parquet": read_parquet,
+    ".feather": read_ipc,
+    ".arrow": read_ipc,
     ".csv": read_csv,
     ".tsv": read_tsv,
     ".jsonl": _read_jsonl,

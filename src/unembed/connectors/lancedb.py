@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unembed.connectors.arrow import complete_columns, is_list_of_numbers, needed, read_arrow
 from unembed.connectors.source import (
     DAMAGED,
     Columns,
@@ -15,7 +16,6 @@ from unembed.connectors.source import (
     choose_column,
     choose_part,
 )
-from unembed.connectors.tables import complete_columns, is_list_of_numbers, read_arrow
 from unembed.errors import VectorError, first_line, require_extra
 
 _SUFFIX = ".lance"
@@ -54,9 +54,8 @@ def read_lancedb(location: str, part: str | None, columns: Columns, batch_rows: 
 
 
 def _read(table: Any, columns: Columns, where: str, batch_rows: int) -> Iterator[VectorBatch]:
-    wanted = [name for name in (columns.vectors, columns.texts, columns.ids) if name]
     try:
-        batches = table.search().select(wanted).to_batches(batch_size=batch_rows)
+        batches = table.search().select(needed(columns, table.schema)).to_batches(batch_size=batch_rows)
         yield from read_arrow(batches, columns, where)
     except (RuntimeError, OSError) as error:
         raise VectorError(

@@ -37,6 +37,10 @@ class Columns:
         if given := [f"`{parameter}`" for parameter, value in named.items() if value is not None]:
             raise VectorError(why, f"Leave out {' and '.join(given)}.")
 
+    def refuse_vectors(self, why: str) -> None:
+        """Raise if the user names a field of vectors where there is only one."""
+        Columns(self.vectors).refuse(why)
+
 
 @dataclass(frozen=True)
 class VectorBatch:
@@ -302,6 +306,26 @@ def choose_part(
     if wanted is not None and wanted not in existing:
         raise VectorError(f"{where} has no {kind} '{wanted}'.", f"In {how}, {did_you_mean(wanted, existing)}")
     return wanted or existing[0]
+
+
+def choose_table(part: str | None, tables: Sequence[str], holding: Sequence[str], where: str) -> tuple[str, str | None]:
+    """Return the table that ``table``, ``table.column`` or nothing means, and the column if it is named.
+
+    Args:
+        part: what was asked for.
+        tables: what there is.
+        holding: those that hold vectors.
+        where: the database, for the error.
+    """
+    how = "...#TABLE.COLUMN"
+    if part is None:
+        return choose_part(None, holding, "vector table", where, how=how), None
+    if part in tables:
+        return part, None
+    table, _, column = part.rpartition(".")
+    if table in tables:
+        return table, column
+    return choose_part(table or part, tables, "table", where, how=how), column or None
 
 
 def _choose(holding: Sequence[str]) -> str:

@@ -1,19 +1,14 @@
 """Vectors in tables: a column per number, or one column of lists."""
 
 import csv
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from unembed.connectors.lines import is_number, parse_numbers, read_file_lines
 from unembed.connectors.source import (
     Columns,
     Row,
     StorageInfo,
-    VectorBatch,
     VectorSource,
     choose_column,
     choose_id,
@@ -22,7 +17,7 @@ from unembed.connectors.source import (
     unchanged,
 )
 from unembed.corpus.lines import LONGEST_CSV_FIELD
-from unembed.errors import VectorError, first_line, require_extra
+from unembed.errors import VectorError
 
 # Columns of numbers that count or name rows; pandas leaves the first one's name empty.
 _NO_COORDINATES = {"", "id", "index", "unnamed: 0"}
@@ -53,43 +48,6 @@ def read_tsv(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     lines = (line.rstrip("\r\n") for line in read_file_lines(path))
     numbered = ((number, line.split("\t") if line else []) for number, line in enumerate(lines, start=1))
     return _read_table(numbered, path, columns, batch_rows)
-
-
-def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
-    """Read a column of lists of numbers, of fixed size or not, from a Parquet file."""
-    require_extra("train", "pyarrow")
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            schema, count = file.schema_arrow, file.metadata.num_rows
-    except (pyarrow.ArrowException, OSError) as error:
-        raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
-    holding = [field.name for field in schema if is_list_of_numbers(field.type)]
-    name = choose_column(holding, columns.vectors, schema.names, str(path))
-    value = schema.field(name).type.value_type
-    chosen = complete_columns(schema, replace(columns, vectors=name), str(path))
-    records = unchanged([path], str(path), _read_lists(path, chosen, batch_rows))
-    return VectorSource(str(path), count, records, storage=StorageInfo("Parquet file", precision=str(value)))
-
-
-def is_list_of_numbers(kind: Any) -> bool:
-    """Whether a column of this Arrow type can hold vectors."""
-    from pyarrow import types
-
-    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
-        return False
-    return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
-
-
-def complete_columns(schema: Any, columns: Columns, where: str) -> Columns:
-    """Return columns with those of a schema that hold texts and ids, if there are any."""
-    from pyarrow import types
-
-    texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
-    names = [field.name for field in schema if field.name in texts or types.is_integer(field.type)]
-    return replace(columns, texts=choose_text(texts, columns.texts, where), ids=choose_id(names, columns.ids, where))
 
 
 def _read_table(rows: Rows, path: Path, columns: Columns, batch_rows: int) -> VectorSource:
@@ -158,40 +116,3 @@ def _number(cell: str, where: str) -> float:
     if not is_number(cell):
         raise VectorError(f"{where}: '{cell}' is not a number.", "Fill in or remove this row.")
     return float(cell)
-
-
-def _read_lists(path: Path, columns: Columns, batch_rows: int) -> Iterator[VectorBatch]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            wanted = [name for name in (columns.vectors, columns.texts, columns.ids) if name]
-            yield from read_arrow(file.iter_batches(batch_size=batch_rows, columns=wanted), columns, str(path))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
-
-
-def read_arrow(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[VectorBatch]:
-    """Turn Arrow's record batches with a column of lists into ours; rows are counted if no column names them."""
-    import pyarrow.compute
-
-    start, width = 0, None
-    name = columns.vectors
-    for batch in batches:
-        lists = batch.column(name)
-        # A missing list counts as empty.
-        sizes = pyarrow.compute.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
-        if not len(sizes):
-            continue
-        width = width or int(sizes[0])
-        wrong = np.flatnonzero((sizes != width) | (sizes == 0))
-        if len(wrong):
-            raise VectorError(
-                f"{where}, row {start + wrong[0]}: '{name}' holds {sizes[wrong[0]]} numbers; row 0 has {width}.",
-                "Every vector needs the same dimension.",
-            )
-        ids = map(str, batch.column(columns.ids).to_pylist()) if columns.ids else range(start, start + len(sizes))
-        vectors = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        yield VectorBatch(list(ids), vectors, batch.column(columns.texts).to_pylist() if columns.texts else None)
-        start += len(sizes)

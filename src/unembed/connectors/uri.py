@@ -25,10 +25,35 @@ _OPENERS = {
     "faiss": "unembed.connectors.faiss:read_faiss",
     "lancedb": "unembed.connectors.lancedb:read_lancedb",
     "pgvector": "unembed.connectors.postgres:read_postgres",
+    "sqlite": "unembed.connectors.sqlite:read_sqlite",
+    "duckdb": "unembed.connectors.duckdb:read_duckdb",
+    "hnswlib": "unembed.connectors.hnswlib:read_hnswlib",
+    "usearch": "unembed.connectors.usearch:read_usearch",
+    "annoy": "unembed.connectors.annoy:read_annoy",
+    "dataset": "unembed.connectors.dataset:read_dataset",
+    "milvus": "unembed.connectors.milvus:read_milvus",
+    "redis": "unembed.connectors.redis:read_redis",
+    "weaviate": "unembed.connectors.weaviate:read_weaviate",
+    "elasticsearch": "unembed.connectors.elasticsearch:read_elasticsearch",
+    "opensearch": "unembed.connectors.elasticsearch:read_elasticsearch",
+    "pinecone": "unembed.connectors.pinecone:read_pinecone",
 }
-_FILES = ("npy", "npz", "parquet", "csv", "tsv", "jsonl", "json")
+_FILES = ("npy", "npz", "parquet", "feather", "arrow", "csv", "tsv", "jsonl", "json")
+# Files of databases that are known by their ending.
+_ENDINGS = {
+    ".faiss": "faiss",
+    ".index": "faiss",
+    ".duckdb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".usearch": "usearch",
+    ".hnsw": "hnswlib",
+    ".ann": "annoy",
+}
+# Folders of databases that are known by a file in them.
+_FOLDERS = {DATABASE: "chroma", "meta.json": "qdrant", "dataset_dict.json": "dataset", "state.json": "dataset"}
 # Addresses that databases themselves use.
-_OWN_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector"}
+_OWN_SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "redis": "redis", "rediss": "redis"}
 _SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):(?P<location>\S.*)", re.DOTALL)
 # What is meant as an address, whether or not there is such a database: no sentence looks like this.
 _ADDRESS = re.compile(
@@ -82,8 +107,8 @@ def open_vectors(
 
     Args:
         uri: ``chroma:FOLDER#collection``, ``qdrant:FOLDER#collection``, ``qdrant:http://HOST:6333#collection``,
-            ``faiss:FILE``, ``lancedb:FOLDER#table``, ``pgvector:postgresql://...#table.column``, ``npy:FILE`` and so
-            on, the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
+            ``faiss:FILE``, ``sqlite:FILE#table.column``, ``postgresql://...#table.column``, ``npy:FILE`` and so on
+            (``docs/stores.md`` lists them), the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
             collection or table, it need not be named.
         column: the field, column or named vector that holds the vectors, where there are several.
         id_column: the field that names each row, if it is not the database's own id.
@@ -151,13 +176,13 @@ def _open_path(name: str, columns: Columns, batch_rows: int) -> VectorSource:
             "Check the address.",
         )
     if path.is_dir():
-        known = "chroma" if (path / DATABASE).is_file() else "qdrant" if (path / "meta.json").is_file() else None
+        known = next((scheme for file, scheme in _FOLDERS.items() if (path / file).is_file()), None)
         raise VectorError(
             f"{name} is a folder.",
             f"It looks like a vector database: {known}:{name}#COLLECTION"
             if known
             else f"Say what it is: {', '.join(f'{scheme}:' for scheme in _OPENERS)} before the path.",
         )
-    if path.suffix in (".faiss", ".index"):
-        return _opener("faiss")(name, None, columns, batch_rows)
+    if path.suffix in _ENDINGS:
+        return _opener(_ENDINGS[path.suffix])(name, None, columns, batch_rows)
     return _read_file(path, columns, batch_rows)

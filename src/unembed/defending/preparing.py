@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from unembed.adaptation import OwnTexts
-from unembed.audit.encoder import check_texts, identify
-from unembed.audit.lists import load_lines
-from unembed.audit.sample import draw
+from unembed.auditing.encoder import check_texts, identify
+from unembed.auditing.lists import load_lines
+from unembed.auditing.sample import draw
 from unembed.canvas import fit_to_canvas
 from unembed.connectors import VectorSource
 from unembed.corpus import BUNDLED, bundled_texts, read_texts

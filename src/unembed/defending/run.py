@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from unembed._version import __version__
-from unembed.audit.findings import OriginalTexts
+from unembed.auditing.findings import OriginalTexts
 from unembed.defences import Chain, parse_chain, refuse_useless
 from unembed.defending.attackers import Attackers, Attempt, Case
 from unembed.defending.canaries import Canary, make_canaries

@@ -5,13 +5,15 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 
-from unembed.audit import Audit
-from unembed.audit.findings import MEASURED
-from unembed.audit.result import Attack, Example, Row
-from unembed.audit.verdict import explain, headline
+from unembed.auditing import Audit
+from unembed.auditing.findings import MEASURED
+from unembed.auditing.result import Attack, Example, Row
+from unembed.auditing.verdict import explain, headline
 from unembed.evaluation import Figure
 from unembed.measures import BY_NAME, PASSAGE_WORDS, READABLE_FROM, percent
 from unembed.report.charts import bar, histogram
+from unembed.report.glossary import GLOSSARY
+from unembed.report.questions import answer
 
 _ATTACKERS = {
     "blind": ("Blind", "has nothing but the vectors"),
@@ -35,6 +37,8 @@ def render(audit: Audit) -> str:
         passage_words=PASSAGE_WORDS,
         headline=headline(audit),
         explanation=explain(audit),
+        questions=answer(audit),
+        glossary=GLOSSARY,
     )
 
 
@@ -46,7 +50,7 @@ def environment() -> Environment:
         "figure": _figure,
         "interval": _interval,
         "thousands": "{:,}".format,
-        "flags": _flags,
+        "flags": write_flags,
     }
     return made
 
@@ -59,7 +63,7 @@ def _interval(figure: Figure, name: str) -> str:
     return f"{BY_NAME[name].show(figure.low)} to {BY_NAME[name].show(figure.high)}"
 
 
-def _flags(text: str) -> str:
+def write_flags(text: str) -> str:
     """Write parameters as they are typed."""
     return _PARAMETER.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2] or ''}".strip(), text)
 
