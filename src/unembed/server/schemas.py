@@ -352,6 +352,8 @@ class Example(_Out):
 
     text: str
     difficulty: Literal["easy", "hard"]
+    content_f1: float = Field(description="Of its content words, read back blind by the default inverter.")
+    words: float = Field(description="Share of its content words among the words that its vector gives away.")
 
 
 class ExampleList(_Out):
