@@ -1,4 +1,4 @@
-"""``unembed doctor``: whether everything is there that unembed needs, and what to type where it is not. Repairs nothing."""
+"""``unembed doctor``: whether everything is there that unembed needs, and what to type if not. Repairs nothing."""
 
 import os
 import platform

@@ -29,6 +29,19 @@ export class Lane {
     this.node = element("div", { class: "lane" }, element("h3", {}, label), this.canvas, this.note);
   }
 
+  /**
+   * @param {string} event of the server
+   * @param {any} data
+   */
+  take(event, data) {
+    if (event === "start") {
+      this.start = data;
+      this.expect(data.length ?? data.reference?.tokens.length ?? 8);
+    }
+    if (event === "step") this.add(data);
+    if (event === "done") this.result = data;
+  }
+
   /** @param {number} length how many tokens there will probably be */
   expect(length) {
     this.frames = [blank(length)];

@@ -6,7 +6,8 @@ import { find } from "./dom.js";
 import { Input } from "./input.js";
 import { Lane } from "./lane.js";
 import { Many } from "./many.js";
-import { askForKey, clearComplaint, complain, onRetry, say } from "./notices.js";
+import { askForKey, clearComplaint, complain, describeWait, onRetry, say } from "./notices.js";
+import { Preview } from "./preview.js";
 import { Problem } from "./problem.js";
 import { Progress, hideProgress, onKeep } from "./progress.js";
 import { loadRecording } from "./recording.js";
@@ -17,7 +18,6 @@ import { connectTransport } from "./transport.js";
 import { showVector } from "./vector-view.js";
 import { showWords } from "./words-view.js";
 
-const TYPING_PAUSE = 250;
 const KNOCK_EVERY = 3000;
 // Between the blind and the guided recording: long enough to read the first result.
 const READING_PAUSE = 1800;
@@ -41,19 +41,16 @@ let running = null;
 /** @type {AbortController | null} */
 let confirming = null;
 /** @type {AbortController | null} */
-let previewing = null;
+let replaying = null;
 /** @type {AbortController | null} */
 let knocking = null;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let pause;
 let revealed = false;
 /** @type {(() => void) | null} called when a result is shown */
 let onRevealed = null;
-/** @type {{text: string, model: string, vector: Promise<number[] | null>}} */
-let plain = { text: "", model: "", vector: Promise.resolve(null) };
+const preview = new Preview(api);
 
 const player = connectTransport(showFrame);
-const input = new Input({ onTyping: previewSoon, onGiven: () => void run(), onProblem: complain, onRows: showMany });
+const input = new Input({ onTyping, onGiven: () => void run(), onProblem: complain, onRows: showMany });
 const many = new Many(api, { onOpen: openRow, onProblem: complain });
 
 /** @param {import("./player.js").Player} player */
@@ -147,34 +144,20 @@ async function follow(lane, index, settings, given, signal) {
     if (event === "queued") say(describeWait(data));
     if (event === "start") {
       say("Reading…");
-      take(lane, event, data);
+      lane.take(event, data);
       player.extend(1);
       if (index === 0) {
         showWords(data.words);
-        drawVector(data, settings, given, signal);
+        void preview.draw(data, settings, given, signal);
       }
     }
     if (event === "step") {
-      take(lane, event, data);
+      lane.take(event, data);
       if (searches(lane.strategy)) progress.add(data);
       player.extend(lane.frames.length);
     }
-    if (event === "done") take(lane, event, data);
+    if (event === "done") lane.take(event, data);
   }
-}
-
-/**
- * @param {Lane} lane
- * @param {string} event
- * @param {any} data
- */
-function take(lane, event, data) {
-  if (event === "start") {
-    lane.start = data;
-    lane.expect(data.length ?? data.reference?.tokens.length ?? 8);
-  }
-  if (event === "step") lane.add(data);
-  if (event === "done") lane.result = data;
 }
 
 /**
@@ -183,7 +166,7 @@ function take(lane, event, data) {
  * @param {import("./recording.js").Recording} recording
  */
 async function playRecording(recording) {
-  const { signal } = (running = new AbortController());
+  const { signal } = (replaying = new AbortController());
   const label = `Recorded ${recording.date}`;
   for (const [number, { attacker, events }] of recording.runs.entries()) {
     if (number && !stillness.matches) await new Promise((resolve) => setTimeout(resolve, READING_PAUSE));
@@ -191,8 +174,9 @@ async function playRecording(recording) {
     controls.input("attacker").value = attacker;
     const settings = refresh(false);
     const lane = new Lane(attacker === "guided" ? "guided" : settings.strategy, {});
-    for (const { event, data } of events) take(lane, event, data);
+    for (const { event, data } of events) lane.take(event, data);
     mount([lane], label);
+    markStale(true);
     if (lane.start) {
       showWords(lane.start.words);
       showVector(lane.start.vector, lane.start.statistics, null);
@@ -206,7 +190,6 @@ async function playRecording(recording) {
   }
   onRevealed = null;
   if (signal.aborted) return;
-  running = null;
   await confirmLive(`${label}. Running it live now…`);
 }
 
@@ -222,7 +205,7 @@ async function confirmLive(label) {
   const [{ label: name, body }] = requestsFor(settings, input.read());
   const lane = new Lane(name, body);
   try {
-    for await (const { event, data } of api.invert(body, signal)) take(lane, event, data);
+    for await (const { event, data } of api.invert(body, signal)) lane.take(event, data);
   } catch (error) {
     if (!signal.aborted) {
       origin.textContent = label.replace(/\. Running.*/, "");
@@ -235,69 +218,16 @@ async function confirmLive(label) {
   player.jump(lane.frames.length);
 }
 
-/** @param {import("./types.js").Queued} queued */
-function describeWait({ position, seconds }) {
-  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
-  return `Waiting: number ${position} in the queue${estimate}.`;
-}
-
-/**
- * @param {{vector: number[], statistics: import("./types.js").Statistics}} answer
- * @param {import("./settings.js").Settings} settings
- * @param {import("./settings.js").Given} given
- * @param {AbortSignal} signal
- */
-async function drawVector({ vector, statistics }, settings, given, signal) {
-  showVector(vector, statistics, null);
-  if (!defenceOf(settings)) return;
-  const before = "vector" in given ? given.vector : await vectorOf(given.text, settings.model);
-  if (!signal.aborted) showVector(vector, statistics, before);
-}
-
-/**
- * The vector of a sentence without any defence, remembered as long as the sentence stays.
- *
- * @param {string} text
- * @param {string} model
- * @returns {Promise<number[] | null>} null when the server does not give it: it is only drawn behind the other vector
- */
-function vectorOf(text, model) {
-  if (plain.text !== text || plain.model !== model) {
-    const vector = api.encode({ text, model }).then(
-      (answer) => answer.vector,
-      () => null,
-    );
-    plain = { text, model, vector };
-  }
-  return plain.vector;
-}
-
-/** Redraws the vector while somebody types or moves the slider. Its errors can wait for the run. */
-async function preview() {
-  if (!controls || running) return;
-  previewing?.abort();
-  const { signal } = (previewing = new AbortController());
-  const settings = readSettings(form);
-  try {
-    const given = input.read();
-    if ("text" in given) {
-      const body = { ...given, model: settings.model, defence: defenceOf(settings) };
-      await drawVector(await api.encode(body, signal), settings, given, signal);
-    }
-  } catch (error) {
-    if (!(error instanceof Problem) && !signal.aborted) throw error;
-  }
-}
-
-function previewSoon() {
+/** Somebody types: what is shown belongs to another sentence. */
+function onTyping() {
+  for (const work of [replaying, confirming]) work?.abort();
   markStale(true);
-  clearTimeout(pause);
-  pause = setTimeout(preview, TYPING_PAUSE);
+  if (controls && !running) preview.soon(() => [readSettings(form), input.read()]);
 }
 
 function cancel() {
-  clearTimeout(pause);
-  for (const work of [previewing, knocking, confirming, running]) work?.abort();
+  preview.cancel();
+  for (const work of [knocking, replaying, confirming, running]) work?.abort();
   running = null;
   onRevealed = null;
   hideProgress();
@@ -428,7 +358,7 @@ form.addEventListener("change", (event) => {
 form.addEventListener("input", (event) => {
   if (!controls || !(event.target instanceof HTMLInputElement) || event.target.type !== "range" || !event.target.name) return;
   controls.refresh(readSettings(form));
-  if (event.target.name === "strength") previewSoon();
+  if (event.target.name === "strength") onTyping();
 });
 for (const field of [input.text, input.vector]) {
   field.addEventListener("keydown", (event) => {

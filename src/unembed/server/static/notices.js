@@ -17,6 +17,12 @@ export function say(text, aloud = "") {
   status.replaceChildren(text, ...(aloud ? [element("span", { class: "unseen" }, ` ${aloud}`)] : []));
 }
 
+/** @param {import("./types.js").Queued} queued */
+export function describeWait({ position, seconds }) {
+  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
+  return `Waiting: number ${position} in the queue${estimate}.`;
+}
+
 /** @param {unknown} error */
 export function complain(error) {
   const problem = error instanceof Problem ? error : new Problem("Something on this page broke.", "Reload it.", 500);

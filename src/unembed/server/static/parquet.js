@@ -12,7 +12,9 @@ const COMPRESSED = /compression codec: (\w+)/;
 export async function readParquet(file) {
   let rows;
   try {
-    const columns = parquetSchema(parquetMetadata(file)).children.filter(({ children }) => children.length).map(({ element }) => element.name);
+    /** @type {{element: {name: string}, children: object[]}[]} */
+    const all = parquetSchema(parquetMetadata(file)).children;
+    const columns = all.filter(({ children }) => children.length).map(({ element }) => element.name);
     rows = columns.length ? await parquetReadObjects({ file, columns }) : [];
   } catch (error) {
     const codec = COMPRESSED.exec(String(error))?.[1];

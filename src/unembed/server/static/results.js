@@ -170,6 +170,7 @@ function runs(parts) {
  * @param {import("./types.js").Measure[]} known
  */
 function measures(label, result, known) {
+  /** @type {Record<string, number>} */
   const values = { ...result.measures, ...(result.cosine === null ? {} : { cosine: result.cosine }) };
   /** @type {[string, string, string][]} */
   const figures = known

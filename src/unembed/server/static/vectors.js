@@ -67,17 +67,18 @@ export function rowsIn(value) {
  * @returns {number[][] | null} null if it is no table
  */
 function tableOf(lines, dimension) {
-  const table = lines.map(cellsOf);
-  const rows = table.map((cells) => {
+  const rows = lines.map(cellsOf).map((cells) => {
     const list = cells.map((cell) => (/^\s*\[/.test(cell) ? rowsIn(parsed(cell))[0] : undefined)).find((row) => row && row.length > 1);
     if (list) return list;
     const last = cells.findLastIndex((cell) => cell.trim() === "" || Number.isNaN(Number(cell)));
+    if (lines.length === 1 && last < 0) return []; // plain numbers
     const numbers = cells.slice(last + 1).map(Number);
-    return dimension && numbers.length > dimension ? numbers.slice(-dimension) : numbers;
+    const more = dimension ? numbers.length - dimension : 0;
+    return dimension && 0 < more && more < dimension ? numbers.slice(more) : numbers;
   });
   if (lines.length > 1 && !rows[0].length) rows.shift(); // the names of the columns
   const width = dimension ?? rows[0]?.length;
-  return width > 1 && rows.length && rows.every((row) => row.length === width) && (lines.length > 1 || table[0].length !== width) ? rows : null;
+  return width > 1 && rows.length && rows.every((row) => row.length === width) ? rows : null;
 }
 
 /**
@@ -86,10 +87,12 @@ function tableOf(lines, dimension) {
  * @param {string} line
  */
 function cellsOf(line) {
-  const separator = line.includes("\t") ? "\t" : line.includes(";") && !line.includes(",") ? ";" : line.includes(",") ? "," : " ";
+  const bare = line.trim().replace(/^[[(](.*)[\])],?$/, "$1"); // as NumPy prints a row
+  const outside = bare.replace(/"[^"]*"/g, "");
+  const separator = ["\t", ";", ","].find((sign) => outside.includes(sign)) ?? " ";
   const cells = [""];
   let quoted = false;
-  for (const sign of separator === " " ? line.trim().replace(/\s+/g, " ") : line) {
+  for (const sign of separator === " " ? bare.trim().replace(/\s+/g, " ") : bare) {
     if (sign === '"') quoted = !quoted;
     else if (sign === separator && !quoted) cells.push("");
     else cells[cells.length - 1] += sign;
