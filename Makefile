@@ -1,6 +1,6 @@
 # Everything happens in a local virtual environment; a fresh machine needs Python 3.11 and make only.
 #
-#   make demo    set up, embed a sentence and read it back from its vector: make demo TEXT="a sentence of yours"
+#   make demo    set up, and the tour: a sentence, its words, and the sentence read back: make demo TEXT="a sentence of yours"
 #   make demo-train  set up, train the tiny recipe on made-up sentences, and invert three that were held out
 #   make demo-web  set up and open the web demo, with the default inverter
 #   make test    set up and run the tests
@@ -18,10 +18,10 @@ READY := $(VENV)/.ready
 
 .PHONY: demo demo-train demo-web test test-installs mutants browser servers lint format bench clean
 
-# The text reaches the script as it is, whatever quotes and dollars it has.
+# The text reaches the command as it is, whatever quotes and dollars it has.
 demo: export DEMO_TEXT = $(value TEXT)
 demo: $(READY)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+	@$(BIN)/unembed demo $${DEMO_TEXT:+-- "$$DEMO_TEXT"}
 
 demo-train: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/train.sh

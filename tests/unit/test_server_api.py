@@ -66,6 +66,7 @@ def test_a_text_is_inverted_and_compared(serve, fake_encoder, tiny_tokenizer):
         "text": TEXT,
         "tokens": ["the", "cat", "sleeps", "on", "the", "warm", "mat", "."],
         "cut": False,
+        "notices": [],
     }
     ids = [
         [tiny_tokenizer.token_to_id(token) for token in tokens]
@@ -329,3 +330,91 @@ def test_what_does_not_exist_is_told_as_any_other_mistake(serve):
     assert client.get("/api/nothing").status_code == 404
     assert set(client.get("/api/nothing").json()) == {"message", "remedy"}
     assert client.get("/api/invert").status_code == 405
+
+
+def test_the_words_of_a_vector_come_with_its_start_and_its_result(serve):
+    client = serve()
+    events = stream(client, text=TEXT, length=8)
+    start, done = events[0][1], events[-1][1]
+    assert start["words"] == done["words"]
+    said = {"cat", "sleeps", "warm", "mat"}
+    assert {word["text"] for word in start["words"] if word["fate"] == "same"} <= said
+    assert all(word["fate"] in ("same", "near", "lost") for word in start["words"])
+    from_vector = client.post("/api/invert", json={"vector": VECTOR}).json()
+    assert [word["fate"] for word in from_vector["words"]] == [None] * len(from_vector["words"])
+    assert from_vector["headline"] is None
+
+
+def test_the_headline_counts_content_words_beside_what_the_model_says_without_the_vector(serve):
+    answer = serve().post("/api/invert", json={"text": TEXT}).json()
+    headline = answer["headline"]
+    assert [word["text"] for word in headline["words"]] == ["cat", "sleeps", "warm", "mat"]
+    assert headline["same"] == sum(word["fate"] == "same" for word in headline["words"])
+    assert headline["near"] == sum(word["fate"] == "near" for word in headline["words"])
+    assert headline["without_vector"]["text"]
+    other = serve().post("/api/invert", json={"text": "a bird sings in the old tree."}).json()
+    assert len(TEXT.split()) == len(other["reference"]["text"].split())
+    assert other["headline"]["without_vector"]["text"] == headline["without_vector"]["text"], "it sees no vector"
+
+
+def test_a_leak_is_named_when_it_comes_back(serve, make_inverter, fake_encoder):
+    from unembed.canvas import fit_text
+    from unembed.server.headline import write_headline
+
+    inverter = make_inverter()
+    trip = fit_text("maria has diabetes.", inverter.tokenizer, 40)
+    model = ServedModel("tiny", inverter, fake_encoder)
+    model._guesses[len(trip.ids)] = "the cat"
+    headline = write_headline("the diabetes of maria", trip, model)
+    assert {leak.kind: leak.text for leak in headline.leaks} == {"names": "maria", "medical terms": "diabetes"}
+    assert {leak.name for leak in headline.leaks} == {"a name", "an illness or medical term"}
+    assert write_headline("a cat", trip, model).leaks == []
+
+
+def test_words_alone_are_named_for_many_vectors(serve):
+    client = serve()
+    vectors = np.random.default_rng(3).normal(size=(5, 16)).tolist()
+    answer = client.post("/api/words", json={"vectors": vectors}).json()
+    assert len(answer["results"]) == 5
+    single = client.post("/api/invert", json={"vector": vectors[4]}).json()
+    assert answer["results"][4]["words"] == [word["text"] for word in single["words"]]
+    wrong = client.post("/api/words", json={"vectors": [[1.0, 2.0]]})
+    assert wrong.status_code == 422
+    assert "Number 0 of the batch: The vector has 2 numbers, not 16." in wrong.json()["message"]
+
+
+def test_a_search_is_stopped_and_gives_its_best_text(serve, fake_encoder, monkeypatch):
+    encode = fake_encoder.encode
+    monkeypatch.setattr(fake_encoder, "encode", lambda *given, **more: time.sleep(0.1) or encode(*given, **more))
+    client = serve(workers=1)
+    body = {"text": TEXT, "strategy": "guided", "rounds": 50}
+    events = []
+    with client.stream("POST", "/api/invert/stream", json=body) as response:
+        lines = response.iter_lines()
+        for line in lines:
+            if line.startswith("event:"):
+                events.append(line.removeprefix("event: "))
+            if line.startswith("data:") and events[-1] == "start":
+                start = json.loads(line.removeprefix("data: "))
+            if line.startswith("data:") and events[-1] == "step" and json.loads(line[6:])["texts_embedded"]:
+                break
+        assert client.post("/api/invert/stop", json={"id": start["id"]}).json() == {"stopped": True}
+        rest = [line for line in lines if line.startswith(("event:", "data:"))]
+    assert rest[-2] == "event: done"
+    result = json.loads(rest[-1].removeprefix("data: "))
+    assert result["text"]
+    assert sum(line == "event: step" for line in rest) <= 3, "it ended soon"
+    assert client.post("/api/invert/stop", json={"id": start["id"]}).json() == {"stopped": False}
+    assert client.post("/api/invert/stop", json={"id": "é"}).json() == {"stopped": False}
+
+
+def test_a_text_in_another_language_or_too_long_gets_a_notice(serve, make_inverter, fake_encoder):
+    inverter = make_inverter()
+    inverter.info = inverter.info.model_copy(update={"languages": ("en",)})
+    client = serve([ServedModel("tiny", inverter, fake_encoder)])
+    german = client.post("/api/invert", json={"text": "ich bin nicht das und die"}).json()
+    assert any("German" in notice and "English" in notice for notice in german["reference"]["notices"])
+    long = client.post("/api/invert", json={"text": "the dog runs in the park. " * 5}).json()
+    assert any("up to 12" in notice for notice in long["reference"]["notices"])
+    assert client.get("/api/models").json()["models"][0]["languages"] == ["English"]
+    assert client.get("/api/models").json()["models"][0]["lower_case"] is True

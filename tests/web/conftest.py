@@ -71,6 +71,19 @@ def address(serve) -> str:
     return serve()
 
 
+@pytest.fixture(scope="session")
+def default_address() -> Iterator[str]:
+    """A server of the inverter that comes with the package."""
+    from servers import running
+    from unembed.server.app import make_app
+    from unembed.server.models import ServedModel
+    from unembed.server.settings import Settings
+
+    inverter = Inverter.default()
+    with running(make_app(Settings(workers=1), [ServedModel("default", inverter, inverter.load_encoder())])) as served:
+        yield served[1]
+
+
 @pytest.fixture
 def new_page(browser):
     """Opens pages of any kind of screen; in the end, all of them must have kept to themselves and to our server.

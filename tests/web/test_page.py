@@ -62,9 +62,11 @@ def vector(encoder) -> list[float]:
 
 def test_the_page_is_never_empty(page):
     expect(page.locator("#text")).not_to_have_value("")
-    expect(page.locator("#verdict")).to_contain_text(re.compile(r"(\d+|None) of \d+ words came back from 16 numbers"))
+    expect(page.locator("#verdict")).to_contain_text(re.compile(r"(\d+|None) of \d+ content words? came back"))
+    assert page.locator("#words li").count() == 12
+    expect(page.locator("#baseline")).to_contain_text("Without the vector, the same model gets")
     expect(page.locator("#facts")).to_contain_text("Dimensions16")
-    for measure in ("Token accuracy", "Token F1", "Cosine", "Passes", "Time"):
+    for measure in ("Content words", "Token accuracy", "Token F1", "Cosine", "Passes", "Time"):
         expect(page.locator(".measures")).to_contain_text(measure)
     assert page.locator("#histogram rect").count() > 4
 
@@ -74,7 +76,8 @@ def test_a_typed_sentence_resolves_from_masks_pass_by_pass(new_page, address, fi
     page.goto(address)
     page.fill("#text", SENTENCE)
     page.press("#text", "Enter")
-    page.wait_for_selector(".token.masked ~ .token.changed, .token.changed ~ .token.masked")
+    page.wait_for_selector(".word:has(.masked) ~ .word.changed, .word.changed ~ .word:has(.masked)")
+    expect(page.locator("#results .card").last).to_contain_text("▒")
     expect(page.locator("#verdict")).to_have_class(re.compile("stale"))
     finished(page)
     assert page.locator(".token.masked").count() == 0
@@ -142,6 +145,16 @@ def test_arrow_keys_scrub_and_space_plays(page):
     expect(page.locator("#play")).to_have_attribute("aria-label", "Pause")
 
 
+def test_home_and_space_scroll_the_page_unless_the_passes_have_the_focus(page):
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("End")
+    page.wait_for_function("() => window.scrollY > 100")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => window.scrollY === 0")
+    page.keyboard.press(" ")
+    page.wait_for_function("() => window.scrollY > 100")
+
+
 def test_another_strategy_is_run_at_once(page, finished):
     open_method(page)
     with page.expect_request("**/api/invert/stream") as request:
@@ -176,7 +189,7 @@ def test_two_strategies_are_compared_side_by_side(page, finished):
     finished(page)
     assert page.locator(".lane h3").all_inner_texts() == ["confidence", "sequential"]
     assert page.locator("#results h3").all_inner_texts() == ["Original", "confidence", "sequential"]
-    assert page.locator(".measures").count() == 2
+    assert page.locator("#details .measures").count() == 2
     left, right = (page.locator(".lane").nth(place).bounding_box() for place in (0, 1))
     assert left["y"] == right["y"]
     assert left["x"] + left["width"] < right["x"]
@@ -185,7 +198,7 @@ def test_two_strategies_are_compared_side_by_side(page, finished):
 def test_a_defence_changes_the_vector_and_can_be_compared_with_none(page, finished):
     plain = strip(page)
     page.click("#defend > summary")
-    page.get_by_text("noise").click()
+    page.get_by_text("Gaussian noise").click()
     finished(page)
     noisy = strip(page)
     assert plain[0] not in noisy
@@ -203,15 +216,16 @@ def test_a_defence_changes_the_vector_and_can_be_compared_with_none(page, finish
     expect(page.locator("#defence-choice")).to_contain_text("noise", ignore_case=True)
 
 
-def test_a_pasted_vector_gives_the_text_that_its_sentence_gives(page, vector, run):
+def test_a_pasted_vector_gives_the_text_that_its_sentence_gives(page, vector, run, finished):
     run(page, SENTENCE)
     from_sentence = tokens(page)
     give_vector(page)
     page.fill("#vector", json.dumps(vector))
     page.press("#vector", "Enter")
     expect(page.locator("#results h3")).to_have_text(["Recovered"])
+    finished(page)
     assert tokens(page) == from_sentence
-    expect(page.locator("#verdict")).to_have_text("This is what 16 numbers say.")
+    expect(page.locator("#verdict")).to_contain_text("16 numbers")
 
 
 def test_a_vector_that_is_not_the_encoders_comes_with_a_warning(page, vector, finished):
@@ -223,6 +237,8 @@ def test_a_vector_that_is_not_the_encoders_comes_with_a_warning(page, vector, fi
     page.fill("#vector", json.dumps([3 * number for number in vector]))
     page.press("#vector", "Enter")
     expect(page.locator("#warnings li")).to_contain_text("does not look like those of fake")
+    expect(page.locator("#reliability")).to_contain_text("Noise")
+    expect(page.locator("#verdict")).to_have_text("Nothing that can be read is in these 16 numbers.")
 
 
 def test_a_dropped_npy_file_is_read_and_its_rows_can_be_chosen(page, vector, finished):
@@ -266,14 +282,43 @@ def test_a_file_that_is_no_npy_is_explained(page):
     expect(page.locator("#alert")).to_contain_text("not a .npy file")
 
 
-def test_escape_cancels_and_frees_the_server(page, address, encoder, monkeypatch):
-    encode = encoder.encode  # slowed down, or the search might end before it can be cancelled
-    monkeypatch.setattr(encoder, "encode", lambda *given, **options: time.sleep(0.5) or encode(*given, **options))
+@pytest.fixture
+def slowed(encoder, monkeypatch):
+    """Slows the encoder down, or a search might end before anybody can do anything about it."""
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda *given, **options: time.sleep(0.3) or encode(*given, **options))
+
+
+def search_for_long(page) -> None:
     page.evaluate("document.querySelector('[name=rounds]').value = 50")
     page.get_by_text("the vector and the encoder").click()
     expect(page.locator("#run-label")).to_have_text("Cancel")
+
+
+@pytest.mark.parametrize("how", ["button", "Escape"])
+def test_a_search_is_stopped_midway_and_its_best_text_is_kept(page, slowed, finished, how):
+    search_for_long(page)
+    expect(page.locator("#progress-note")).to_contain_text(
+        re.compile(r"Round [2-9] of 50: cosine .*, at most \d+ s left")
+    )
+    assert page.locator("#climb .climb").get_attribute("d").count("L") >= 2
+    if how == "button":
+        page.click("#keep")
+    else:
+        page.keyboard.press("Escape")
+    finished(page)
+    expect(page.locator("#results h3")).to_have_text(["Original", "Recovered"])
+    expect(page.locator("#results .card").last.locator(".text")).not_to_be_empty()
+    expect(page.locator(".measures")).to_contain_text("Guesses")
+    expect(page.locator("#progress")).to_be_hidden()
+    assert int(page.get_attribute("#scrub", "max")) < 50
+    page.wait_for_function("() => fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
+
+
+def test_cancelling_frees_the_server(page, slowed):
+    search_for_long(page)
     page.wait_for_selector(".token")
-    page.keyboard.press("Escape")
+    page.click("#run")
     expect(page.locator("#status")).to_have_text("Cancelled.")
     expect(page.locator("#run-label")).to_have_text("Read it back")
     page.wait_for_function("() => fetch('/api/queue').then(answer => answer.json()).then(queue => queue.running === 0)")
@@ -313,7 +358,8 @@ def test_without_the_encoder_the_page_takes_vectors_only(new_page, serve, vector
     expect(page.locator("input[name=attacker][value=guided]")).to_be_disabled()
     page.fill("#vector", json.dumps(vector))
     page.press("#vector", "Enter")
-    expect(page.locator("#verdict")).to_have_text("This is what 16 numbers say.")
+    expect(page.locator("#verdict")).to_have_text("This is what the 16 numbers say, as far as this model can tell.")
+    expect(page.locator("#reliability")).to_contain_text("Unknown")
     expect(page.locator("#nudge")).to_be_hidden()
 
 
@@ -321,8 +367,18 @@ def test_a_blind_result_leads_on_to_the_search(page, finished):
     page.click("#nudge-guided")
     finished(page)
     expect(page.locator("input[name=attacker][value=guided]")).to_be_checked()
-    expect(page.locator("#verdict")).to_contain_text("with the encoder’s help")
+    expect(page.locator(".measures")).to_contain_text("Guesses")
     expect(page.locator("#nudge")).to_be_hidden()
+
+
+def test_a_first_load_without_the_server_goes_on_once_it_is_there(new_page, address, finished):
+    page = new_page(address)
+    page.route("**/api/**", lambda route: route.abort())
+    page.goto(address)
+    expect(page.locator("#alert")).to_contain_text("The server does not answer.")
+    page.unroute("**/api/**")
+    finished(page)
+    expect(page.locator("#alert")).to_be_hidden()
 
 
 def test_the_page_goes_on_once_the_server_is_back(page, finished):
@@ -350,6 +406,19 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(new_page, serve, finished):
     expect(page.locator("#key-dialog")).to_be_hidden()
 
 
+def test_who_declines_to_give_a_key_can_think_again(new_page, serve, finished):
+    address = serve(api_key="open sesame")
+    page = new_page(address)
+    page.goto(address)
+    page.get_by_text("Not now").click()
+    expect(page.locator("#alert")).to_be_visible()
+    page.click("#alert-retry")
+    page.fill("#key", "open sesame")
+    page.click("#key-use")
+    finished(page)
+    expect(page.locator("#alert")).to_be_hidden()
+
+
 def test_a_shared_link_has_the_settings_but_no_text_unless_asked(page, new_page, address, finished, run):
     run(page, SENTENCE)
     open_method(page)
@@ -372,8 +441,10 @@ def test_a_shared_link_has_the_settings_but_no_text_unless_asked(page, new_page,
 
 def test_a_link_with_nonsense_in_it_still_opens(new_page, address, finished):
     page = new_page(address)
-    page.goto(f"{address}/#strategy=magic&steps=none&example=9999&defence=wall&mode=%00&text=")
+    page.goto(f"{address}/#strategy=magic&steps=none&example=9999&defence=wall&mode=%00&text=&file=abc&run=1")
     finished(page)
+    assert page.input_value("[name=steps]") == "8"
+    assert page.input_value("[name=strategy]") == "confidence"
 
 
 def test_dark_and_light(new_page, address, finished):
@@ -398,6 +469,9 @@ def test_a_phone_needs_no_sideways_scrolling(new_page, address, finished):
     finished(page)
     open_method(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    strategy, compare = (page.locator(f"[name={name}]").bounding_box() for name in ("strategy", "compare"))
+    assert compare["y"] > strategy["y"] + strategy["height"] - 1, "one below the other"
+    assert strategy["width"] > 120, "its choice can be read"
     first, second = (page.locator(".lane").nth(place).bounding_box() for place in (0, 1))
     assert second["y"] > first["y"] + first["height"] - 1
     page.click("#share-open")
@@ -411,7 +485,7 @@ def test_reduced_motion_goes_straight_to_the_end(page, run):
         """() => {
             window.seen = [];
             new MutationObserver(() => window.seen.push(document.querySelector("#play").ariaLabel))
-                .observe(document.querySelector("#results"), {childList: true});
+                .observe(document.querySelector("#verdict"), {childList: true});
         }"""
     )
     run(page, SENTENCE)
@@ -419,6 +493,43 @@ def test_reduced_motion_goes_straight_to_the_end(page, run):
     assert page.evaluate("getComputedStyle(document.querySelector('.token')).transitionDuration") == "0s"
     page.locator("#scrub").fill("0")
     assert page.locator(".token.masked").count() > 0
+
+
+def test_a_sentence_without_words_is_not_counted(page, run):
+    run(page, "?!")
+    expect(page.locator("#verdict")).to_have_text(re.compile("There are no words in it to compare|whole sentence"))
+
+
+def test_a_word_of_several_pieces_stays_in_one_line_and_in_one_frame(page):
+    tokens = [
+        {"text": part, "joined": bool(place), "masked": False, "changed": not place, "confidence": 0.5}
+        for place, part in enumerate(["anti", "dis", "establish"])
+    ]
+    shown = page.evaluate(
+        """async (tokens) => {
+            const folder = document.querySelector("link[rel=stylesheet]").href.replace(/style.css$/, "");
+            const { showTokens } = await import(folder + "canvas.js");
+            const list = document.querySelector(".canvas");
+            showTokens(list, tokens);
+            return [list.children.length, list.querySelectorAll(".word.changed").length,
+                    new Set([...list.querySelectorAll(".token")].map((cell) => cell.offsetTop)).size];
+        }""",
+        tokens,
+    )
+    assert shown == [1, 1, 1]
+
+
+def test_dropped_text_goes_into_the_field(page):
+    blocked = page.evaluate(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.setData("text/plain", "a sentence");
+            const events = ["dragover", "drop"].map((name) =>
+                new DragEvent(name, {dataTransfer: transfer, bubbles: true, cancelable: true}));
+            return events.map((event) => !document.querySelector("#text").dispatchEvent(event));
+        }"""
+    )
+    assert blocked == [False, False], "the browser does what it does everywhere"
 
 
 def test_text_is_never_taken_for_markup(page, run):

@@ -13,6 +13,8 @@ from unembed._version import __version__
 from unembed.cli.adapt import adapt
 from unembed.cli.audit import audit
 from unembed.cli.defend import defend
+from unembed.cli.demo import demo
+from unembed.cli.doctor import doctor
 from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
@@ -33,7 +35,6 @@ _INTERRUPTED = 130  # what typer makes of Ctrl-C
 app = typer.Typer(
     name="unembed",
     help="Read the text back out of an embedding vector.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -45,18 +46,29 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+_FIRST = """Reads the text back out of an embedding vector. Three things to try:
+
+  unembed demo                    see what an embedding gives away, in a minute
+  unembed serve --open            the same as a web page
+  unembed audit chroma:./db       what your vector database gives away
+
+unembed doctor checks the installation; unembed --help lists all commands."""
+
+
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        typer.echo(_FIRST)
 
 
 COMMANDS = (
-    *(prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export),
-    *(encoders, inverters),
+    *(demo, prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export),
+    *(encoders, inverters, doctor),
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -83,6 +83,8 @@ def serve(
     from unembed.errors import ConfigError, require_extra
 
     require_extra("serve", "fastapi", "uvicorn", "prometheus_client")
+    # The imports alone take many seconds on a slow machine.
+    typer.echo("Starting unembed ...", err=True)
     if host not in LOOPBACK and not public:
         raise ConfigError(
             f"Other machines could reach {host}.", "Allow that with --public, and set a key; or leave out --host."
@@ -145,6 +147,7 @@ def _load(name: str, location: str, encoder: str | None, engine: EngineName, dev
     from unembed.server import ServedModel
     from unembed.text import printable_lines
 
+    typer.echo(f"Loading the inverter {printable_lines(name)} and its encoder ...", err=True)
     inverter = Inverter.from_pretrained(location, device=device, engine=engine.value)
     try:
         return ServedModel(name, inverter, load_encoder_for(inverter, encoder, device))

@@ -1,13 +1,16 @@
 """How much of a text was recovered. Knows nothing of models."""
 
 from unembed.measures.bleu import bleu_signature
+from unembed.measures.came_back import Fate, WordFate, fate_of, fates
 from unembed.measures.content import (
     PASSAGE_WORDS,
     READABLE_FROM,
+    all_words,
     best_passage,
     content_words,
     function_words,
     is_grammar,
+    spoken_words,
     stem,
 )
 from unembed.measures.table import (
@@ -33,9 +36,12 @@ __all__ = [
     "PASSAGE_WORDS",
     "READABLE",
     "READABLE_FROM",
+    "Fate",
     "Format",
     "Forms",
     "Measure",
+    "WordFate",
+    "all_words",
     "best_passage",
     "bleu_signature",
     "compare",
@@ -43,10 +49,13 @@ __all__ = [
     "content_words",
     "cosine",
     "exact_match",
+    "fate_of",
+    "fates",
     "function_words",
     "is_grammar",
     "percent",
     "rouge_l",
+    "spoken_words",
     "stem",
     "token_accuracy",
     "token_f1",

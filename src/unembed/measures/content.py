@@ -32,6 +32,17 @@ def content_words(text: str) -> list[str]:
     return [stem(word) for word in words if _says_something(word)] or words
 
 
+def spoken_words(text: str) -> list[str]:
+    """Return a text's content words as they are written, in order; all its words if it has no content words."""
+    words = _WORD.findall(text)
+    return [word for word in words if _says_something(word.lower())] or words
+
+
+def all_words(text: str) -> list[str]:
+    """Return the words of a text as they are written."""
+    return _WORD.findall(text)
+
+
 def content_recall(recovered: str, reference: str) -> float:
     """Share of the reference's different content words that the recovered text has."""
     return _share(set(content_words(reference)), set(content_words(recovered)))

@@ -23,6 +23,7 @@ from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
 from unembed.server.bodies import bounded_route
 from unembed.server.following import follow, outcomes
+from unembed.server.headline import mark_words
 from unembed.server.intake import Intake
 from unembed.server.jobs import Job, Prepared
 from unembed.server.metrics import CONTENT_TYPE, Metrics
@@ -47,7 +48,12 @@ from unembed.server.schemas import (
     Result,
     Start,
     StepShown,
+    Stopped,
+    StopRequest,
     StreamProblem,
+    WordsOfVector,
+    WordsRequest,
+    WordsResult,
 )
 from unembed.server.settings import Limits, Settings
 from unembed.server.views import describe_reference
@@ -160,6 +166,23 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         results = await outcomes(await intake.batch(body), batcher, request, settings.wait_seconds)
         return BatchResult(results=[result for result in results if isinstance(result, Result)])
 
+    @app.post("/api/invert/stop", tags=["invert"], dependencies=keyed, responses=_PROBLEMS)
+    async def stop_search(body: StopRequest) -> Stopped:
+        """End a search now, with the best text that it has."""
+        return Stopped(stopped=batcher.stop_search(body.id))
+
+    @app.post("/api/words", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
+    async def words(body: WordsRequest, request: Request) -> WordsResult:
+        """Name the words that vectors give away, without inverting them: a first look at many vectors."""
+        prepared = await outcomes(await intake.words(body), batcher, request, settings.wait_seconds)
+        return WordsResult(
+            results=[
+                WordsOfVector(words=each.words, warnings=each.warnings)
+                for each in prepared
+                if isinstance(each, Prepared)
+            ]
+        )
+
     @app.post("/api/encode", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def encode(body: EncodeRequest, request: Request) -> Encoded:
         """Embed a text with a model's encoder."""
@@ -261,7 +284,9 @@ def _event(name: str, data: BaseModel) -> Any:
 
 def _start(job: Job, prepared: Prepared) -> Start:
     return Start(
+        id=job.id,
         model=job.model.name,
+        words=mark_words(prepared.words, job.trip),
         length=prepared.length,
         statistics=prepared.statistics,
         vector=prepared.vector.tolist(),

@@ -93,6 +93,16 @@ class Batcher:
                 job.cancelled = True
             self._line.leave(jobs)
 
+    def stop_search(self, job_id: str) -> bool:
+        """Let a search that has begun end with its best text; return whether there is one of this id."""
+        with self._changed:
+            jobs = [job for work in self._active if isinstance(work, Decoding) for job in work.jobs]
+            for job in jobs:
+                if job.id == job_id and job.guided:
+                    job.stopped = True
+                    return True
+        return False
+
     def queued(self, job: Job) -> Queued | None:
         """Return the position of a waiting job and how long it will take until its turn; None when it does not wait."""
         with self._changed:

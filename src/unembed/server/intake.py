@@ -13,7 +13,14 @@ from unembed.errors import ConfigError, UnembedError, VectorError
 from unembed.inverter import check_lengths, check_vectors, make_options
 from unembed.server.jobs import Job
 from unembed.server.models import Models, ServedModel
-from unembed.server.schemas import BatchRequest, ChooseModel, DecodingOptions, EncodeRequest, InvertRequest
+from unembed.server.schemas import (
+    BatchRequest,
+    ChooseModel,
+    DecodingOptions,
+    EncodeRequest,
+    InvertRequest,
+    WordsRequest,
+)
 from unembed.server.settings import Limits
 
 # Beyond these the squares leave the range of float32.
@@ -32,6 +39,11 @@ class Intake:
         model = self._models.find(request.model)
         return await self._job(request, model, None, request.text)
 
+    async def words(self, request: WordsRequest) -> list[Job]:
+        """Take in vectors whose words are wanted."""
+        model = self._models.find(request.model)
+        return await self._several(request, model, None, request.vectors)
+
     async def inversion(self, request: InvertRequest, *, watched: bool = False) -> Job:
         """Take in a text or a vector to invert."""
         model, options = self._choose(request)
@@ -40,7 +52,15 @@ class Intake:
     async def batch(self, request: BatchRequest) -> list[Job]:
         """Take in several texts or vectors to invert."""
         model, options = self._choose(request)
-        given: Sequence[str | list[float]] = request.texts or request.vectors or []
+        return await self._several(request, model, options, request.texts or request.vectors or [])
+
+    async def _several(
+        self,
+        request: ChooseModel,
+        model: ServedModel,
+        options: DecodingConfig | None,
+        given: Sequence[str | list[float]],
+    ) -> list[Job]:
         if len(given) > self._limits.batch:
             raise ConfigError(
                 f"There are {len(given)} in the batch; expected at most {self._limits.batch}.", "Send several batches."

@@ -1,6 +1,7 @@
 """One vector on its way through the server: what it asks for, and what its request hears about it. Knows no HTTP."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ class Prepared:
     """Tokens that the text will have; None when several lengths are tried."""
     warnings: list[str]
     """Why the vector may not be one of the encoder's."""
+    words: list[str]
+    """That the vector gives away by the readout alone."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Job:
     """Whether the request wants to see every pass."""
     prepared: Prepared | None = None
     cancelled: bool = False
+    stopped: bool = False
+    """Whether its search should end with the best text so far."""
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     request: int = 0
     """Number of the request that it belongs to; given by the queue."""
     turn: int = 0

@@ -9,14 +9,23 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from unembed.audit import WordReader
+from unembed.audit.calibration import identity_of
+from unembed.audit.language import is_in, language_of, languages_of_inverter
 from unembed.canvas import RoundTrip, fit_text
 from unembed.canvas.marks import SubwordMarks
-from unembed.config import STRATEGIES
+from unembed.config import STRATEGIES, DecodingConfig
+from unembed.decoding import decode
 from unembed.encoders import Encoder, EncoderDescription, can_substitute, quicker
 from unembed.errors import ConfigError, did_you_mean
+from unembed.evaluation.baselines import Unconditional
 from unembed.inverter import Inverter
 from unembed.server.problems import Refusal
+from unembed.server.reliability import Judge
 from unembed.server.schemas import ModelDescription
+
+_WORDS = 12
+_GUESS = DecodingConfig(candidates=1)
 
 
 class SharedEncoder:
@@ -71,6 +80,9 @@ class ServedModel:
     shared_encoder: SharedEncoder | None = field(init=False)
     """The encoder, for any thread. There is one, made before any thread asks: it holds the lock."""
 
+    _guesses: dict[int, str] = field(init=False, default_factory=dict)
+    """What the model writes without a vector, by the number of tokens."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared_encoder", None if self.encoder is None else SharedEncoder(self.encoder))
 
@@ -78,6 +90,50 @@ class ServedModel:
     def marks(self) -> SubwordMarks:
         """How the tokenizer marks the pieces of words."""
         return SubwordMarks.of(self.inverter.tokenizer)
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that it writes, as far as they are known."""
+        return languages_of_inverter(self.inverter)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """What says how far a text can be trusted."""
+        return Judge(self.inverter)
+
+    @cached_property
+    def _reader(self) -> WordReader | None:
+        return WordReader(self.inverter, top=_WORDS) if self.inverter.model.readout.gives_prior else None
+
+    def words(self, vectors: np.ndarray) -> list[list[str]]:
+        """Return the words that vectors (n, d) give away, the surest first; none if the model has no readout."""
+        if self._reader is None:
+            return [[] for _ in vectors]
+        words = self._reader.read(vectors)
+        return [words.names_of(row) for row in range(len(vectors))]
+
+    def guess_without_vector(self, length: int) -> str:
+        """Return what the model writes when it sees no vector: its favourite text of so many tokens."""
+        if length not in self._guesses:
+            blank = torch.ones(1, self.inverter.info.encoder.dim, device=self.inverter.device)
+            engine = Unconditional(self.inverter.engine)
+            for step in decode(engine, self.inverter.noise, blank, _GUESS, lengths=torch.tensor([length])):
+                for inversion in self.inverter.read(step, _GUESS).values():
+                    self._guesses[length] = inversion.text
+        return self._guesses[length]
+
+    def notices(self, trip: RoundTrip) -> list[str]:
+        """Say what about a text this inverter cannot read."""
+        notices = []
+        if trip.cut:
+            notices.append(
+                f"The text has {trip.tokens_in_all} tokens. This model reads up to {self.canvas_length}; the rest was "
+                "left out."
+            )
+        language = language_of(trip.original)
+        if language and self.languages and not is_in(language, self.languages):
+            notices.append(f"This looks like {language}. This model writes {', '.join(self.languages)} only.")
+        return notices
 
     @property
     def canvas_length(self) -> int:
@@ -122,6 +178,9 @@ class ServedModel:
         return ModelDescription.model_validate(
             {
                 "name": self.name,
+                "identity": identity_of(info),
+                "languages": list(self.languages),
+                "lower_case": _lower_case(self.inverter.tokenizer),
                 "encoder": info.encoder.name,
                 "dimension": info.encoder.dim,
                 "canvas_length": self.canvas_length,
@@ -132,6 +191,11 @@ class ServedModel:
                 "metrics": {name: float(value) for name, value in numbers.items() if np.isfinite(value)},
             }
         )
+
+
+def _lower_case(tokenizer: Tokenizer) -> bool:
+    """Whether a tokenizer makes small letters of capitals."""
+    return tokenizer.decode(tokenizer.encode("A", add_special_tokens=False).ids).strip() == "a"
 
 
 class Models:

@@ -15,8 +15,8 @@ class Page:
 
     def __init__(self) -> None:
         digest = hashlib.sha256()
-        for path in sorted(_FOLDER.iterdir()):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        for path in sorted(path for path in _FOLDER.rglob("*") if path.is_file()):
+            digest.update(path.relative_to(_FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
         self.static_path = f"/static/{digest.hexdigest()[:16]}"
         """Where the files are. The modules import one another relative to it."""
         self.files = _KeptFiles(directory=_FOLDER)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator,
 
 from unembed.config import SEARCHES, Strategy
 from unembed.defences import Defence, Kind
-from unembed.measures import Format
+from unembed.measures import Fate, Format
 from unembed.server.settings import Limits
 
 # A lower temperature would divide by almost nothing; 0 is the likeliest token by definition.
@@ -86,6 +86,18 @@ class BatchRequest(DecodingOptions):
         return self
 
 
+class WordsRequest(ChooseModel):
+    """Vectors whose words are wanted, and nothing else."""
+
+    vectors: Annotated[list[Vector], Field(fail_fast=True, min_length=1)]
+
+
+class StopRequest(_In):
+    """A search that should end with its best text."""
+
+    id: str = Field(max_length=100, description="From the event ``start``.")
+
+
 class EncodeRequest(ChooseModel):
     """A text to embed."""
 
@@ -111,6 +123,48 @@ class Statistics(_Out):
     histogram: Histogram
 
 
+class ShownWord(_Out):
+    """A word, and what became of it."""
+
+    text: str
+    fate: Fate | None = Field(
+        description="same: in both texts; near: another form of it is; lost: it is not. Null if the text is not known."
+    )
+
+
+class Baseline(_Out):
+    """What the same model writes without the vector: its favourite text of the same number of tokens."""
+
+    text: str
+    found: int = Field(description="Content words of the original that it has, near ones counted.")
+
+
+class NamedLeak(_Out):
+    """Something that the recovered text says about somebody, as the original does."""
+
+    kind: str = Field(description="As in an audit, for example ``medical terms``.")
+    name: str = Field(description="One item of it in words, for example ``a name``.")
+    text: str
+
+
+class Headline(_Out):
+    """What came back, in content words: function words come back from any vector."""
+
+    words: list[ShownWord] = Field(description="The different content words of the original.")
+    same: int = Field(description="How many came back as they were.")
+    near: int = Field(description="How many came back in another form.")
+    without_vector: Baseline
+    leaks: list[NamedLeak]
+
+
+class Reliability(_Out):
+    """How far a recovered text can be trusted, without a look at the original."""
+
+    level: Literal["close", "rough", "noise", "unknown"]
+    meaning: str = Field(description="The level in a sentence.")
+    reason: str = Field(description="What it was decided by, in a sentence.")
+
+
 class Encoded(_Out):
     """A text's vector."""
 
@@ -126,6 +180,7 @@ class Reference(_Out):
     text: str
     tokens: list[str]
     cut: bool = Field(description="Whether the text given was longer than the inverter's canvas, and cut.")
+    notices: list[str] = Field(description="What about it this inverter cannot read: its length, its language.")
 
 
 class RecoveredToken(_Out):
@@ -150,6 +205,9 @@ class Result(_Out):
     )
     encoder_calls: int = Field(description="Texts that the encoder embedded on the way.")
     surrogate_calls: int = Field(description="Texts that its surrogate embedded on the way.")
+    words: list[ShownWord] = Field(description="That the vector gives away by the readout alone, the surest first.")
+    headline: Headline | None = Field(description="For texts only.")
+    reliability: Reliability
     reference: Reference | None = Field(description="For texts only.")
     measures: dict[str, float] | None = Field(
         description="How much of the embedded text was recovered, by the names in /api/models. For texts only."
@@ -165,6 +223,25 @@ class BatchResult(_Out):
     results: list[Result]
 
 
+class WordsOfVector(_Out):
+    """What one vector gives away at a glance."""
+
+    words: list[str] = Field(description="The surest first.")
+    warnings: list[str] = Field(description="Why they may mean nothing.")
+
+
+class WordsResult(_Out):
+    """The words of each vector, in their order."""
+
+    results: list[WordsOfVector]
+
+
+class Stopped(_Out):
+    """Whether there was such a search. It ends with the event ``done`` of its own stream."""
+
+    stopped: bool
+
+
 class Queued(_Out):
     """Event ``queued``: it waits for its turn."""
 
@@ -175,7 +252,9 @@ class Queued(_Out):
 class Start(_Out):
     """Event ``start``: the vector is there, decoding is next."""
 
+    id: str = Field(description="With which a search can be stopped.")
     model: str
+    words: list[ShownWord] = Field(description="That the vector gives away by the readout alone, the surest first.")
     length: int | None = Field(description="Tokens that the text will have; null when several lengths are tried.")
     statistics: Statistics
     vector: list[float] = Field(description="As it is inverted: after the defence.")
@@ -221,7 +300,10 @@ class ModelDescription(_Out):
     """An inverter that can be asked."""
 
     name: str
+    identity: str = Field(description="Another trained inverter has another one.")
     encoder: str = Field(description="Whose vectors it reads.")
+    languages: list[str] = Field(description="That it writes; empty if unknown.")
+    lower_case: bool = Field(description="Whether it writes small letters only, as its encoder reads them.")
     dimension: int
     canvas_length: int = Field(description="Tokens that a text can have at most.")
     strategies: list[Strategy]
@@ -270,6 +352,8 @@ class Example(_Out):
 
     text: str
     difficulty: Literal["easy", "hard"]
+    content_f1: float = Field(description="Of its content words, read back blind by the default inverter.")
+    words: float = Field(description="Share of its content words among the words that its vector gives away.")
 
 
 class ExampleList(_Out):

@@ -33,7 +33,7 @@ def describe_reference(trip: RoundTrip | None, model: ServedModel) -> Reference 
     """Return the text that was embedded, if one was."""
     if trip is None:
         return None
-    return Reference(text=trip.embedded, tokens=model.token_names(trip.ids), cut=trip.cut)
+    return Reference(text=trip.embedded, tokens=model.token_names(trip.ids), cut=trip.cut, notices=model.notices(trip))
 
 
 def measure(recovered: Sequence[int], trip: RoundTrip | None) -> dict[str, float] | None:

@@ -14,6 +14,7 @@ from unembed.defences import apply
 from unembed.errors import UnembedError
 from unembed.inverter import Inversion, check_vectors
 from unembed.measures import cosine
+from unembed.server.headline import mark_words, write_headline
 from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.metrics import Metrics
 from unembed.server.pace import Pace
@@ -59,12 +60,13 @@ class Preparation:
                 job.tell(error)
         if not defended:
             return False
-        lengths = model.likeliest_lengths(np.stack(list(defended.values())))
-        for (job, vector), length in zip(defended.items(), lengths, strict=True):
+        vectors = np.stack(list(defended.values()))
+        lengths, words = model.likeliest_lengths(vectors), model.words(vectors)
+        for (job, vector), length, own in zip(defended.items(), lengths, words, strict=True):
             known = job.length or (None if job.tries_lengths else length)
             # A vector that the encoder has just made is one of its own, whatever a defence does to it then.
             warnings = [] if job.trip else model.inverter.warnings(job.original[None])
-            job.prepared = Prepared(vector, describe_vector(vector), known, warnings)
+            job.prepared = Prepared(vector, describe_vector(vector), known, warnings, own)
             job.tell(job.prepared)
         return False
 
@@ -101,7 +103,7 @@ class Decoding:
         if self._rounds is None:
             self._rounds = self._start()
         if isinstance(self._rounds, SearchRounds):
-            self._rounds.stop([row for row, job in enumerate(self.jobs) if job.cancelled])
+            self._rounds.stop([row for row, job in enumerate(self.jobs) if job.cancelled or job.stopped])
         steps = next(self._rounds, None)
         if steps is None:
             return False
@@ -184,6 +186,9 @@ class Decoding:
             cosine=cosine,
             encoder_calls=inversion.encoder_calls,
             surrogate_calls=inversion.surrogate_calls,
+            words=mark_words(job.prepared.words, job.trip),
+            headline=None if job.trip is None else write_headline(inversion.text, job.trip, job.model),
+            reliability=job.model.judge.judge(inversion, job.prepared.vector, cosine, job.prepared.warnings),
             reference=describe_reference(job.trip, job.model),
             measures=measure(inversion.ids, job.trip),
             statistics=job.prepared.statistics,

@@ -4,6 +4,8 @@ import { readEvents } from "./events.js";
 import { Problem } from "./problem.js";
 
 const KEY = "unembed-key";
+// How often a request is sent that the server is too busy for.
+const PATIENCE = 10;
 
 export class Api {
   /** @param {(refused: boolean) => Promise<string | null>} askForKey asked when the server wants a key; null gives up */
@@ -51,6 +53,34 @@ export class Api {
       throw error instanceof TypeError && !signal.aborted ? unreachable() : error;
     }
     if (!ended) throw unreachable();
+  }
+
+  /**
+   * Lets a search end with its best text; its stream says the rest.
+   *
+   * @param {string} id
+   */
+  stop(id) {
+    return this.json("api/invert/stop", { id });
+  }
+
+  /**
+   * As `json`, and waits as long as the server asks when it is busy.
+   *
+   * @param {string} path
+   * @param {object} body
+   * @param {AbortSignal} signal
+   * @returns {Promise<any>}
+   */
+  async patiently(path, body, signal) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.json(path, body, signal);
+      } catch (error) {
+        if (!(error instanceof Problem) || error.status !== 503 || attempt === PATIENCE) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 1000 * attempt));
+      }
+    }
   }
 
   /** Whether the server answers at all. */

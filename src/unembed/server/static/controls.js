@@ -31,7 +31,7 @@ export class Controls {
     this.form = form;
     this.catalogue = catalogue;
     const usual = catalogue.models.find((model) => model.default) ?? catalogue.models[0];
-    fill(this.select("model"), catalogue.models.map((model) => [model.name, model.name]), usual.name);
+    fill(this.select("model"), catalogue.models.map((model) => [model.name, `${model.name}: reads ${shortName(model.encoder)}`]), usual.name);
     find("defences", HTMLElement).append(
       ...catalogue.defences.map(({ kind, label }) =>
         element("label", {}, element("input", { type: "radio", name: "defence", value: kind, checked: kind === "none" }), element("span", {}, label)),
@@ -60,15 +60,16 @@ export class Controls {
 
   /** Offers what the chosen model can do. */
   adaptToModel() {
-    const { name, encoder, parameters, dimension, strategies, guided } = this.model;
+    const { encoder, parameters, dimension, strategies, guided, languages, lower_case, canvas_length } = this.model;
     const blind = strategies.filter((name) => name !== "guided");
     const offered = guided ? [...blind, "guided"] : blind;
     fill(this.select("strategy"), blind.map((name) => [name, name]), "confidence");
     fill(this.select("compare"), [["", "nothing"], ...offered.map((name) => [name, name]), [UNDEFENDED, "the undefended vector"]], "");
     this.allow("attacker", "guided", guided);
     this.allow("mode", "text", guided);
+    const writes = `It writes ${languages.length ? languages.join(", ") : "an unknown language"}${lower_case ? ", in lower case" : ""}, up to ${canvas_length} tokens.`;
     const millions = `${(parameters / 1e6).toFixed(parameters < 1e7 ? 1 : 0)} million parameters`;
-    find("model-note", HTMLElement).textContent = `Model ${name}, ${millions}, reads ${dimension}-dimensional vectors of ${encoder}.`;
+    find("model-note", HTMLElement).textContent = `Reads vectors of ${encoder} (${dimension} numbers). ${writes} ${millions}.`;
   }
 
   /** @param {import("./settings.js").Settings} settings */
@@ -161,3 +162,6 @@ function between(values, place) {
   const left = Math.min(Math.floor(position), values.length - 2);
   return values[left] + (position - left) * (values[left + 1] - values[left]);
 }
+
+/** @param {string} encoder its name without its organisation */
+const shortName = (encoder) => encoder.split("/").at(-1) ?? encoder;

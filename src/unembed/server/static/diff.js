@@ -1,8 +1,8 @@
 /** Compares two texts word by word, without regard to case, accents or punctuation: that is how MiniLM reads them. */
 
 /**
- * @typedef {"same" | "moved" | "lost" | "between"} Kind `same`: in both, in this order; `moved`: in both, elsewhere;
- *   `lost`: in this text only; `between`: spaces and punctuation
+ * @typedef {"same" | "moved" | "near" | "lost" | "between"} Kind `same`: in both, in this order; `moved`: in both, elsewhere;
+ *   `near`: another form is in both, which only the server says; `lost`: in this text only; `between`: spaces and punctuation
  * @typedef {{text: string, kind: Kind}} Piece
  */
 

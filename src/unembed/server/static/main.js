@@ -1,27 +1,33 @@
-/** Puts the page together: reads what is given and set, runs inversions, and hands what arrives to the four stages. */
+/** Puts the page together: reads what is given and set, runs inversions, and hands what arrives to the parts of the page. */
 
 import { Api } from "./api.js";
 import { Controls } from "./controls.js";
 import { find } from "./dom.js";
 import { Input } from "./input.js";
 import { Lane } from "./lane.js";
-import { askForKey, clearComplaint, complain, onRetry, say } from "./notices.js";
+import { Many } from "./many.js";
+import { askForKey, clearComplaint, complain, describeWait, onRetry, say } from "./notices.js";
+import { Preview } from "./preview.js";
 import { Problem } from "./problem.js";
-import { showResults } from "./results.js";
-import { applyFragment, defenceOf, readSettings, requestsFor, toFragment } from "./settings.js";
+import { Progress, hideProgress, onKeep } from "./progress.js";
+import { loadRecording } from "./recording.js";
+import { duration, showResults, showUnfinished } from "./results.js";
+import { applyFragment, defenceOf, readSettings, requestsFor, searches, toFragment } from "./settings.js";
 import { offerSharing } from "./share.js";
 import { connectTransport } from "./transport.js";
 import { showVector } from "./vector-view.js";
+import { showWords } from "./words-view.js";
 
-const TYPING_PAUSE = 250;
 const KNOCK_EVERY = 3000;
+// Between the blind and the guided recording: long enough to read the first result.
+const READING_PAUSE = 1800;
 
 const form = find("page", HTMLFormElement);
 const lanesNode = find("lanes", HTMLElement);
 const verdict = find("verdict", HTMLElement);
-const warningsNode = find("warnings", HTMLElement);
-const resultsNode = find("results", HTMLElement);
 const nudge = find("nudge", HTMLElement);
+const origin = find("origin", HTMLElement);
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 const api = new Api(askForKey);
 
 /** @type {Controls} */
@@ -33,38 +39,68 @@ let lanes = [];
 /** @type {AbortController | null} */
 let running = null;
 /** @type {AbortController | null} */
-let previewing = null;
+let confirming = null;
+/** @type {AbortController | null} */
+let replaying = null;
 /** @type {AbortController | null} */
 let knocking = null;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let pause;
 let revealed = false;
-/** @type {{text: string, model: string, vector: Promise<number[] | null>}} */
-let plain = { text: "", model: "", vector: Promise.resolve(null) };
+/** @type {(() => void) | null} called when a result is shown */
+let onRevealed = null;
+const preview = new Preview(api);
 
 const player = connectTransport(showFrame);
-const input = new Input({ onTyping: previewSoon, onGiven: () => void run(), onProblem: complain });
+const input = new Input({ onTyping, onGiven: () => void run(), onProblem: complain, onRows: showMany });
+const many = new Many(api, { onOpen: openRow, onProblem: complain });
 
 /** @param {import("./player.js").Player} player */
 function showFrame(player) {
+  if (!lanes.length) return;
   for (const lane of lanes) lane.show(player.index);
-  // The result waits for the last frame, unless somebody takes the player into their own hands.
+  if (revealed) return;
   const results = lanes.flatMap(({ label, result }) => (result ? [{ label, result }] : []));
-  if (revealed || !player.complete || player.playing || results.length < lanes.length) return;
-  revealed = true;
-  showResults(verdict, resultsNode, results, controls.catalogue.measures);
-  markStale(false);
-  nudge.hidden = !results.every(({ result }) => !result.encoder_calls && result.cosine !== null && !result.measures?.exact_match);
-  say(`Done. ${verdict.textContent}`);
+  // The result waits for the last frame, unless somebody takes the player into their own hands.
+  if (!player.complete || player.playing || results.length < lanes.length) {
+    if (player.length) showUnfinished(lanes[0].start?.reference ?? null, lanes.map((lane) => ({ label: lane.label, text: lane.textAt(player.index) })));
+    return;
+  }
+  reveal(results);
 }
 
-/** @param {boolean} stale whether what stage four shows belongs to an earlier run */
+/** @param {import("./results.js").Compared[]} results */
+function reveal(results) {
+  revealed = true;
+  hideProgress();
+  showResults(results, controls.catalogue.measures);
+  markStale(false);
+  nudge.hidden = !results.every(({ result }) => !result.encoder_calls && result.cosine !== null && !result.measures?.exact_match);
+  say("Done.", verdict.textContent ?? "");
+  onRevealed?.();
+}
+
+/** @param {boolean} stale whether what is shown of a result belongs to an earlier run */
 function markStale(stale) {
-  for (const node of [verdict, warningsNode, resultsNode]) node.classList.toggle("stale", stale);
+  for (const id of ["verdict", "baseline", "leaks", "reliability", "warnings", "notices", "details"]) {
+    find(id, HTMLElement).classList.toggle("stale", stale);
+  }
+}
+
+/**
+ * @param {Lane[]} next
+ * @param {string} from what the badge says about where they come from
+ */
+function mount(next, from) {
+  lanes = next;
+  revealed = false;
+  origin.textContent = from;
+  origin.hidden = !from;
+  lanesNode.replaceChildren(...lanes.map((lane) => lane.node));
+  lanesNode.dataset.lanes = String(lanes.length);
 }
 
 /** Starts over with what is given and set now. */
 async function run() {
+  if (!controls) return;
   cancel();
   clearComplaint();
   const settings = refresh();
@@ -75,10 +111,7 @@ async function run() {
     return complain(error);
   }
   const work = (running = new AbortController());
-  lanes = requestsFor(settings, given).map(({ label, body }) => new Lane(label, body));
-  revealed = false;
-  lanesNode.replaceChildren(...lanes.map((lane) => lane.node));
-  lanesNode.dataset.lanes = String(lanes.length);
+  mount(requestsFor(settings, given).map(({ label, body }) => new Lane(label, body)), "");
   markStale(true);
   player.reset();
   busy(true);
@@ -106,86 +139,127 @@ async function run() {
  * @param {AbortSignal} signal
  */
 async function follow(lane, index, settings, given, signal) {
+  const progress = new Progress(settings.rounds);
   for await (const { event, data } of api.invert(lane.body, signal)) {
     if (event === "queued") say(describeWait(data));
     if (event === "start") {
       say("Reading…");
-      lane.expect(data.length ?? data.reference?.tokens.length ?? 8);
+      lane.take(event, data);
       player.extend(1);
-      if (index === 0) drawVector(data, settings, given, signal);
+      if (index === 0) {
+        showWords(data.words);
+        void preview.draw(data, settings, given, signal);
+      }
     }
     if (event === "step") {
-      lane.add(data);
+      lane.take(event, data);
+      if (searches(lane.strategy)) progress.add(data);
       player.extend(lane.frames.length);
     }
-    if (event === "done") lane.result = data;
+    if (event === "done") lane.take(event, data);
   }
 }
 
-/** @param {import("./types.js").Queued} queued */
-function describeWait({ position, seconds }) {
-  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
-  return `Waiting: number ${position} in the queue${estimate}.`;
-}
-
 /**
- * @param {{vector: number[], statistics: import("./types.js").Statistics}} answer
- * @param {import("./settings.js").Settings} settings
- * @param {import("./settings.js").Given} given
- * @param {AbortSignal} signal
- */
-async function drawVector({ vector, statistics }, settings, given, signal) {
-  showVector(vector, statistics, null);
-  if (!defenceOf(settings)) return;
-  const before = "vector" in given ? given.vector : await vectorOf(given.text, settings.model);
-  if (!signal.aborted) showVector(vector, statistics, before);
-}
-
-/**
- * The vector of a sentence without any defence, remembered as long as the sentence stays.
+ * Plays what was recorded with this model, at once, then asks the server for the same.
  *
- * @param {string} text
- * @param {string} model
- * @returns {Promise<number[] | null>} null when the server does not give it: it is only drawn behind the other vector
+ * @param {import("./recording.js").Recording} recording
  */
-function vectorOf(text, model) {
-  if (plain.text !== text || plain.model !== model) {
-    const vector = api.encode({ text, model }).then(
-      (answer) => answer.vector,
-      () => null,
-    );
-    plain = { text, model, vector };
-  }
-  return plain.vector;
-}
-
-/** Redraws the vector while somebody types or moves the slider. Its errors can wait for the run. */
-async function preview() {
-  if (!controls || running) return;
-  previewing?.abort();
-  const { signal } = (previewing = new AbortController());
-  const settings = readSettings(form);
-  try {
-    const given = input.read();
-    if ("text" in given) {
-      const body = { ...given, model: settings.model, defence: defenceOf(settings) };
-      await drawVector(await api.encode(body, signal), settings, given, signal);
+async function playRecording(recording) {
+  const { signal } = (replaying = new AbortController());
+  const label = `Recorded ${recording.date}`;
+  for (const [number, { attacker, events }] of recording.runs.entries()) {
+    if (number && !stillness.matches) await new Promise((resolve) => setTimeout(resolve, READING_PAUSE));
+    if (signal.aborted) return;
+    controls.input("attacker").value = attacker;
+    const settings = refresh(false);
+    const lane = new Lane(attacker === "guided" ? "guided" : settings.strategy, {});
+    for (const { event, data } of events) lane.take(event, data);
+    mount([lane], label);
+    markStale(true);
+    if (lane.start) {
+      showWords(lane.start.words);
+      showVector(lane.start.vector, lane.start.statistics, null);
     }
-  } catch (error) {
-    if (!(error instanceof Problem) && !signal.aborted) throw error;
+    const shown = new Promise((resolve) => (onRevealed = () => resolve(undefined)));
+    signal.addEventListener("abort", () => onRevealed?.(), { once: true });
+    player.reset();
+    player.extend(lane.frames.length);
+    player.finish();
+    await shown;
   }
+  onRevealed = null;
+  if (signal.aborted) return;
+  await confirmLive(`${label}. Running it live now…`);
 }
 
-function previewSoon() {
+/**
+ * Runs live what was shown from a recording; the recording stays until the live result is there.
+ *
+ * @param {string} label
+ */
+async function confirmLive(label) {
+  const { signal } = (confirming = new AbortController());
+  const settings = readSettings(form);
+  origin.textContent = label;
+  const [{ label: name, body }] = requestsFor(settings, input.read());
+  const lane = new Lane(name, body);
+  try {
+    for await (const { event, data } of api.invert(body, signal)) lane.take(event, data);
+  } catch (error) {
+    if (!signal.aborted) {
+      origin.textContent = label.replace(/\. Running.*/, "");
+      fail(error);
+    }
+    return;
+  }
+  if (signal.aborted || !lane.result) return;
+  mount([lane], `Live: run just now in ${duration(lane.result.milliseconds)}`);
+  player.jump(lane.frames.length);
+}
+
+/** Somebody types: what is shown belongs to another sentence. */
+function onTyping() {
+  for (const work of [replaying, confirming]) work?.abort();
   markStale(true);
-  clearTimeout(pause);
-  pause = setTimeout(preview, TYPING_PAUSE);
+  if (controls && !running) preview.soon(() => [readSettings(form), input.read()]);
 }
 
 function cancel() {
-  clearTimeout(pause);
-  for (const work of [previewing, knocking, running]) work?.abort();
+  preview.cancel();
+  for (const work of [knocking, replaying, confirming, running]) work?.abort();
   running = null;
+  onRevealed = null;
+  hideProgress();
+}
+
+/** Whether a search is under way that has a text to keep. */
+function searching() {
+  return Boolean(running) && lanes.some((lane) => searches(lane.strategy) && lane.frames.some((frame) => frame.texts_embedded));
+}
+
+/** Ends the searches that are under way; their best texts come as any result. */
+async function keepBest() {
+  say("Stopping: the best text so far is kept.");
+  const under = lanes.filter((lane) => lane.start && !lane.result && searches(lane.strategy));
+  await Promise.all(under.map((lane) => api.stop(lane.start?.id ?? ""))).catch(complain);
+}
+
+/**
+ * @param {import("./vectors.js").Row[]} rows
+ * @param {string} name
+ */
+function showMany(rows, name) {
+  const settings = readSettings(form);
+  const strategy = searches(settings.strategy) ? "confidence" : settings.strategy;
+  const options = { model: settings.model, defence: defenceOf(settings), strategy, steps: settings.steps };
+  void many.show(rows, name, options, controls.catalogue.limits.batch);
+}
+
+/** @param {number} number of a row of the file, counted from 1 */
+function openRow(number) {
+  input.chooseRow(number);
+  find("outcome", HTMLElement).scrollIntoView({ block: "start" });
 }
 
 /** @param {boolean} is */
@@ -194,6 +268,7 @@ function busy(is) {
   lanesNode.setAttribute("aria-busy", String(is));
   find("run-label", HTMLElement).textContent = is ? "Cancel" : "Read it back";
   find("run-key", HTMLElement).textContent = is ? "Esc" : "Enter";
+  find("run-key", HTMLElement).hidden = is && lanes.some((lane) => searches(lane.strategy));
 }
 
 /** @param {unknown} error */
@@ -207,12 +282,18 @@ async function fail(error) {
   if (!signal.aborted) start();
 }
 
-/** Makes labels, hints and the address say what is set. */
-function refresh() {
+/**
+ * Makes labels, hints and the address say what is set.
+ *
+ * @param {boolean} [address] whether to change the address
+ */
+function refresh(address = true) {
   const settings = readSettings(form);
   input.setMode(settings.mode);
+  input.dimension = controls.model.dimension;
+  many.setVisible(settings.mode === "vector");
   controls.refresh(settings);
-  history.replaceState(null, "", fragment(false) || location.pathname + location.search);
+  if (address) history.replaceState(null, "", fragment(false) || location.pathname + location.search);
   return settings;
 }
 
@@ -231,11 +312,16 @@ async function applyAddress() {
   const { text, example } = applyFragment(form, location.hash);
   input.text.value = text || (input.examples[example ?? 0] ?? input.examples[0]).text;
   controls.adaptToModel();
-  const { mode } = refresh();
+  const { mode } = refresh(Boolean(location.hash));
   find("defend", HTMLDetailsElement).open ||= location.hash.includes("defence=");
-  if (mode === "text") await run();
+  const recording = location.hash.length > 1 ? null : await recorded;
+  if (recording && input.text.value === recording.text) await playRecording(recording);
+  else if (mode === "text") await run();
   else say(controls.model.guided ? "" : "This server has no encoder: give it a vector.");
 }
+
+/** @type {Promise<import("./recording.js").Recording | null>} */
+let recorded = Promise.resolve(null);
 
 async function start() {
   cancel();
@@ -247,6 +333,7 @@ async function start() {
     controls = new Controls(form, catalogue);
     usual = readSettings(form);
     input.examples = examples;
+    recorded = loadRecording(controls.model);
   } catch (error) {
     return fail(error);
   }
@@ -271,7 +358,7 @@ form.addEventListener("change", (event) => {
 form.addEventListener("input", (event) => {
   if (!controls || !(event.target instanceof HTMLInputElement) || event.target.type !== "range" || !event.target.name) return;
   controls.refresh(readSettings(form));
-  if (event.target.name === "strength") previewSoon();
+  if (event.target.name === "strength") onTyping();
 });
 for (const field of [input.text, input.vector]) {
   field.addEventListener("keydown", (event) => {
@@ -281,9 +368,12 @@ for (const field of [input.text, input.vector]) {
   });
 }
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && running) stop();
+  if (event.key !== "Escape" || !running) return;
+  if (searching()) keepBest();
+  else stop();
 });
-addEventListener("hashchange", applyAddress);
+onKeep(keepBest);
+addEventListener("hashchange", () => controls && applyAddress());
 find("nudge-guided", HTMLButtonElement).addEventListener("click", () => {
   controls.input("attacker").value = "guided";
   run();

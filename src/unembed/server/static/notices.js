@@ -1,6 +1,6 @@
 /** What the page says about itself: the status line, the alert with its remedy, and the question for a key. */
 
-import { find } from "./dom.js";
+import { element, find } from "./dom.js";
 import { Problem } from "./problem.js";
 
 const status = find("status", HTMLElement);
@@ -9,9 +9,18 @@ const message = find("alert-message", HTMLElement);
 const remedy = find("alert-remedy", HTMLElement);
 const dialog = find("key-dialog", HTMLDialogElement);
 
-/** @param {string} text read out by screen readers as well */
-export function say(text) {
-  status.textContent = text;
+/**
+ * @param {string} text read out by screen readers as well
+ * @param {string} [aloud] only read out: it can be seen elsewhere
+ */
+export function say(text, aloud = "") {
+  status.replaceChildren(text, ...(aloud ? [element("span", { class: "unseen" }, ` ${aloud}`)] : []));
+}
+
+/** @param {import("./types.js").Queued} queued */
+export function describeWait({ position, seconds }) {
+  const estimate = seconds === null ? "" : seconds < 1 ? ", it starts in a moment" : `, it starts in about ${seconds} s`;
+  return `Waiting: number ${position} in the queue${estimate}.`;
 }
 
 /** @param {unknown} error */

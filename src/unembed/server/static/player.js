@@ -49,6 +49,19 @@ export class Player {
     this.settle();
   }
 
+  /**
+   * Shows the last of frames that are all there, without playing them.
+   *
+   * @param {number} length
+   */
+  jump(length) {
+    this.length = length;
+    this.index = length - 1;
+    this.complete = true;
+    this.playing = false;
+    this.settle();
+  }
+
   /** @param {number} index */
   seek(index) {
     this.index = Math.max(0, Math.min(index, this.length - 1));

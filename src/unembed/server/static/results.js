@@ -1,35 +1,58 @@
-/** Stage four: the verdict in a sentence, original and recovered text side by side, and the measures by name. */
+/** What came back: the headline, the texts side by side, how far they can be trusted, and the measures with their meaning. */
 
 import { compareWords } from "./diff.js";
 import { element, find } from "./dom.js";
 
 /** @typedef {import("./types.js").Result} Result */
+/** @typedef {{label: string, result: Result}} Compared */
 
-const KINDS = { same: "leaked", moved: "leaked, elsewhere in the sentence", lost: "", between: "" };
+const KINDS = { same: "came back", moved: "came back, elsewhere in the sentence", near: "came back in another form", lost: "", between: "" };
+
+const verdict = find("verdict", HTMLElement);
+const baseline = find("baseline", HTMLElement);
+const leaks = find("leaks", HTMLElement);
+const reliability = find("reliability", HTMLElement);
+const grid = find("results", HTMLElement);
+const details = find("details", HTMLDetailsElement);
 
 /**
- * @param {HTMLElement} verdict
- * @param {HTMLElement} grid
- * @param {{label: string, result: Result}[]} lanes
+ * @param {Compared[]} lanes one or two
  * @param {import("./types.js").Measure[]} known the measures that the server describes
  */
-export function showResults(verdict, grid, lanes, known) {
+export function showResults(lanes, known) {
   const compared = lanes.length > 1;
-  const reference = lanes[0].result.reference;
+  const [{ result }] = lanes;
   verdict.replaceChildren(
-    ...lanes.map(({ label, result }) => element("span", {}, compared ? `${capital(label)}: ${judge(result)} ` : capital(judge(result)))),
+    ...lanes.map(({ label, result }) => element("span", {}, compared ? `${capital(label)}: ${judge(result)}` : capital(judge(result)))),
   );
+  baseline.textContent = compared ? "" : describeBaseline(result);
+  baseline.hidden = !baseline.textContent;
+  showLeaks(lanes);
+  showReliability(lanes);
   // Both lanes are about one vector: what both warn of is said once.
-  const warnings = new Set(lanes.flatMap(({ result }) => result.warnings));
-  find("warnings", HTMLElement).replaceChildren(...[...warnings].map((warning) => element("li", {}, warning)));
+  list("warnings", lanes.flatMap(({ result }) => result.warnings));
+  list("notices", result.reference?.notices ?? []);
   grid.dataset.lanes = String(lanes.length);
   grid.replaceChildren(
-    ...(reference ? [original(reference, compared ? null : lanes[0].result)] : []),
-    ...lanes.flatMap(({ label, result }) => [
+    ...(result.reference ? [original(result.reference, compared ? null : result)] : []),
+    ...lanes.map(({ label, result }) =>
       card(compared ? label : "Recovered", result.reference ? compareWords(result.reference.text, result.text)[1] : plain(result.text)),
-      measures(result, known),
-    ]),
+    ),
   );
+  details.hidden = false;
+  find("figures", HTMLElement).replaceChildren(...lanes.map(({ label, result }) => measures(compared ? label : "", result, known)));
+}
+
+/**
+ * While it runs: the original, and the text as far as it is, in the place where the result will stand.
+ *
+ * @param {import("./types.js").Reference | null} reference
+ * @param {{label: string, text: string}[]} lanes
+ */
+export function showUnfinished(reference, lanes) {
+  grid.dataset.lanes = String(lanes.length);
+  const cards = lanes.map(({ label, text }) => card(lanes.length > 1 ? label : "Recovered", plain(text)));
+  grid.replaceChildren(...(reference ? [original(reference, null)] : []), ...cards);
 }
 
 /**
@@ -42,9 +65,13 @@ const plain = (text) => [{ text, kind: "between" }];
  * @param {import("./types.js").Reference} reference
  * @param {Result | null} result what to mark the leaked words by
  */
-function original({ text, cut }, result) {
-  const note = cut ? "Only this much fits the model; the rest was left out." : "";
-  return card("Original", result ? compareWords(text, result.text)[0] : plain(text), note);
+function original({ text }, result) {
+  if (!result) return card("Original", plain(text));
+  const near = new Set(result.headline?.words.filter(({ fate }) => fate === "near").map(({ text }) => text));
+  const pieces = compareWords(text, result.text)[0].map((piece) =>
+    piece.kind === "lost" && near.has(piece.text) ? { ...piece, kind: /** @type {const} */ ("near") } : piece,
+  );
+  return card("Original", pieces);
 }
 
 /**
@@ -52,20 +79,65 @@ function original({ text, cut }, result) {
  * @returns {string} what happened, in a sentence
  */
 function judge(result) {
-  const from = `${result.statistics.dimension} numbers${result.encoder_calls ? ", with the encoder’s help" : ""}`;
-  if (!result.reference) return `this is what ${from} say.`;
-  if (result.measures?.exact_match) return `the whole sentence came back, word for word, from ${from}.`;
-  const words = compareWords(result.reference.text, result.text)[0].filter((piece) => piece.kind !== "between");
-  const leaked = words.filter((piece) => piece.kind !== "lost").length;
-  return `${leaked || "none"} of ${words.length} words came back from ${from}.`;
+  const { headline, reliability, statistics } = result;
+  const numbers = `${statistics.dimension} numbers`;
+  if (!headline) {
+    return {
+      close: `this is close to what the ${numbers} say.`,
+      rough: `this is roughly what the ${numbers} say.`,
+      noise: `nothing that can be read is in these ${numbers}.`,
+      unknown: `this is what the ${numbers} say, as far as this model can tell.`,
+    }[reliability.level];
+  }
+  if (result.measures?.exact_match) return `the whole sentence came back, word for word, from ${numbers}.`;
+  const { words, same, near } = headline;
+  if (!words.length) return "there are no words in it to compare.";
+  const telling = `${words.length} ${words.length === 1 ? "content word" : "content words"}`;
+  if (same === words.length) return `${words.length === 1 ? "the only content word" : `all ${telling}`} came back from ${numbers}.`;
+  const nearly = near ? `${same ? `, ${near} more` : ` as ${words.length === 1 ? "it was" : "they were"}, ${near}`} in another form` : "";
+  return `${same || "none"} of ${telling} came back${nearly}${nearly ? "." : ` from ${numbers}.`}`;
+}
+
+/** @param {Result} result */
+function describeBaseline({ headline }) {
+  if (!headline?.words.length) return "";
+  const { found, text } = headline.without_vector;
+  return `Without the vector, the same model gets ${found || "none"} of them: it writes “${text}”`;
+}
+
+/** @param {Compared[]} lanes */
+function showLeaks(lanes) {
+  const found = new Map(lanes.flatMap(({ result }) => result.headline?.leaks ?? []).map((leak) => [`${leak.kind} ${leak.text}`, leak]));
+  leaks.hidden = !found.size;
+  leaks.replaceChildren(
+    ...[...found.values()].map(({ name, text }) => element("li", {}, `${capital(name)} leaked: `, element("strong", {}, text))),
+  );
+}
+
+/** @param {Compared[]} lanes */
+function showReliability(lanes) {
+  reliability.hidden = false;
+  reliability.replaceChildren(
+    ...lanes.flatMap(({ label, result: { reliability } }) => [
+      element("span", { class: `level ${reliability.level}` }, capital(lanes.length > 1 ? `${label}: ${reliability.level}` : reliability.level)),
+      element("span", {}, `${reliability.meaning} ${reliability.reason} `),
+    ]),
+  );
+}
+
+/**
+ * @param {string} id
+ * @param {string[]} sentences
+ */
+function list(id, sentences) {
+  find(id, HTMLElement).replaceChildren(...[...new Set(sentences)].map((sentence) => element("li", {}, sentence)));
 }
 
 /**
  * @param {string} title
  * @param {import("./diff.js").Piece[]} parts
- * @param {string} [note]
  */
-function card(title, parts, note = "") {
+function card(title, parts) {
   const text = element("p", { class: "text" });
   text.append(
     ...runs(parts).map(({ text, kind }) => {
@@ -73,7 +145,7 @@ function card(title, parts, note = "") {
       return element(kind === "lost" ? "span" : "mark", { class: kind, title: KINDS[kind] }, text);
     }),
   );
-  return element("div", { class: "card" }, element("h3", {}, title), text, ...(note ? [element("p", { class: "hint" }, note)] : []));
+  return element("div", { class: "card" }, element("h3", {}, title), text);
 }
 
 /**
@@ -93,36 +165,40 @@ function runs(parts) {
 }
 
 /**
+ * @param {string} label
  * @param {Result} result
  * @param {import("./types.js").Measure[]} known
  */
-function measures(result, known) {
+function measures(label, result, known) {
+  /** @type {Record<string, number>} */
   const values = { ...result.measures, ...(result.cosine === null ? {} : { cosine: result.cosine }) };
   /** @type {[string, string, string][]} */
   const figures = known
-    .filter(({ name, hit }) => name in values && !hit) // a hit is in the verdict already
-    .map(({ name, label, meaning, format }) => [label, format === "share" ? share(values[name]) : values[name].toFixed(3), meaning]);
-  figures.push(["Passes", String(result.passes), "Passes of the model over the text"]);
-  const guesses = result.encoder_calls + result.surrogate_calls;
-  if (guesses) {
-    figures.push(["Guesses", guesses.toLocaleString("en"), "Texts that were embedded to compare them with the vector"]);
+    .filter(({ name }) => name in values)
+    .map(({ name, label, meaning, format, hit }) => [label, hit ? (values[name] ? "yes" : "no") : show(values[name], format), meaning]);
+  if (result.headline) {
+    const { words, same, near } = result.headline;
+    figures.unshift(["Content words", `${same} + ${near} of ${words.length}`, "Came back as they are, and in another form. Words such as “the” do not count."]);
   }
-  figures.push(["Time", duration(result.milliseconds), "Computing time, without waiting in the queue"]);
-  return element(
-    "dl",
-    { class: "measures" },
-    ...figures.map(([name, value, meaning]) =>
-      element("div", { title: meaning }, element("dt", {}, name), element("dd", {}, value)),
-    ),
+  figures.push(["Passes", String(result.passes), "Passes of the model over the text."]);
+  const guesses = result.encoder_calls + result.surrogate_calls;
+  if (guesses) figures.push(["Guesses", guesses.toLocaleString("en"), "Texts that were embedded to compare them with the vector."]);
+  figures.push(["Time", duration(result.milliseconds), "Computing time, without waiting in the queue."]);
+  const rows = figures.map(([name, value, meaning]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value), element("dd", { class: "meaning" }, meaning)),
   );
+  return element("div", { class: "table" }, ...(label ? [element("h3", {}, label)] : []), element("dl", { class: "measures" }, ...rows));
 }
+
+/**
+ * @param {number} value
+ * @param {string} format
+ */
+const show = (value, format) => (format === "share" ? `${(100 * value).toFixed(0)} %` : value.toFixed(3));
 
 /** @param {string} word */
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
-/** @param {number} value */
-const share = (value) => `${(100 * value).toFixed(0)} %`;
-
 /** @param {number} milliseconds */
-const duration = (milliseconds) =>
+export const duration = (milliseconds) =>
   milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;

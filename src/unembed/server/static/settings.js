@@ -10,6 +10,16 @@
 /** Value of `compare` for the same strategy on the vector without its defence. */
 export const UNDEFENDED = "undefended";
 
+const NAMES = new Set(["mode", "model", "attacker", "strategy", "steps", "rounds", "compare", "defence", "strength"]);
+
+/**
+ * @param {HTMLInputElement} slider
+ * @param {string} value
+ */
+function within(slider, value) {
+  return value.trim() !== "" && Number(value) >= Number(slider.min) && Number(value) <= Number(slider.max);
+}
+
 /**
  * @param {HTMLFormElement} form
  * @returns {Settings}
@@ -35,6 +45,8 @@ export function applyFragment(form, fragment) {
   const values = new URLSearchParams(fragment.replace(/^#/, ""));
   for (const [name, value] of values) {
     const field = form.elements.namedItem(name);
+    if (!NAMES.has(name)) continue; // elements are found by their id, too
+    if (field instanceof HTMLInputElement && field.type === "range" && !within(field, value)) continue;
     if (field instanceof HTMLSelectElement && ![...field.options].some((option) => option.value === value)) continue;
     if (field instanceof RadioNodeList || field instanceof HTMLSelectElement || field instanceof HTMLInputElement) {
       field.value = value;

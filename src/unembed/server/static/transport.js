@@ -28,8 +28,8 @@ export function connectTransport(onFrame) {
   play.addEventListener("click", () => player.toggle());
   scrub.addEventListener("input", () => player.seek(Number(scrub.value)));
   speed.addEventListener("change", () => (player.speed = Number(speed.value)));
-  document.addEventListener("keydown", (event) => {
-    if (event.target instanceof Element && event.target.closest("input, textarea, select, button, summary, dialog, a")) return;
+  // Only where the passes have the focus: elsewhere these keys scroll the page.
+  find("lanes", HTMLElement).addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const action = {
       ArrowLeft: () => player.seek(player.index - 1),
