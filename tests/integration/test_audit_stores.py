@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import stores
-from unembed.audit.lists import load_lines
+from unembed.lists import load_lines
 from unembed.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig

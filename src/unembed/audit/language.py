@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from unembed.audit.lists import load_lines
+from unembed.lists import load_lines
 from unembed.inverter import Inverter
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")

@@ -8,7 +8,7 @@ import numpy as np
 
 from unembed.adaptation import OwnTexts
 from unembed.audit.encoder import check_texts, identify
-from unembed.audit.lists import load_lines
+from unembed.lists import load_lines
 from unembed.audit.sample import draw
 from unembed.canvas import fit_to_canvas
 from unembed.connectors import VectorSource

@@ -5,7 +5,7 @@ from functools import cache
 
 from unembed.audit.leaks.kinds import Kind
 from unembed.audit.leaks.rules import Span
-from unembed.audit.lists import load_lines
+from unembed.lists import load_lines
 
 _LISTS: dict[Kind, str] = {
     "medical terms": "medical",
