@@ -16,7 +16,6 @@ from unembed.audit.findings import OriginalTexts, RowMaker, Sight, describe_atta
 from unembed.audit.known import KnownTexts
 from unembed.audit.language import languages_of_inverter
 from unembed.audit.leaks import LeakDetectors
-from unembed.lists import load_lines
 from unembed.audit.recover import Attacker, FinishedParts, Recovery
 from unembed.audit.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
 from unembed.audit.sample import Sample, draw
@@ -26,6 +25,7 @@ from unembed.encoders import Encoder
 from unembed.errors import EncoderError, UnembedError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
+from unembed.lists import load_lines
 from unembed.progress import OnProgress
 
 OnRows = Callable[[AttackerName, list[Row], int], None]

@@ -17,6 +17,7 @@ from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
+from unembed.cli.fill import fill
 from unembed.cli.flags import Command
 from unembed.cli.identify import identify
 from unembed.cli.invert import invert
@@ -55,7 +56,7 @@ def _root(
 
 
 COMMANDS = (
-    *(prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export),
+    *(prepare, embed, train, adapt, invert, fill, evaluate, identify, words, audit, serve, export),
     *(encoders, inverters),
 )
 for command in COMMANDS:

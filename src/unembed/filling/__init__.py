@@ -1,7 +1,10 @@
-"""Known text with slots: which candidates stand in them, given the vector of the whole text."""
+"""Known text with slots: which candidates stand in them, given the vector of the whole text.
 
-from unembed.filling.filler import CALLS, Answer, Filler, Filling, GivenCandidates, choose_candidates
-from unembed.filling.ranking import FillingTools
+What needs torch is in ``unembed.filling.filler``; nothing here does.
+"""
+
+from unembed.filling.kinds import KINDS
+from unembed.filling.slots import GivenCandidates, choose_candidates, read_choices
 from unembed.filling.template import Template
 
-__all__ = ["CALLS", "Answer", "Filler", "Filling", "FillingTools", "GivenCandidates", "Template", "choose_candidates"]
+__all__ = ["KINDS", "GivenCandidates", "Template", "choose_candidates", "read_choices"]

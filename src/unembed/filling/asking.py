@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unembed.encoders.precision import has_native_bfloat16
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
@@ -16,13 +17,21 @@ _CANVASES_AT_ONCE = 64
 
 @torch.no_grad()
 def ask_masks(
-    engine: Engine, noise: NoiseSchedule, vector: Tensor, canvases: Sequence[Sequence[int]]
+    engine: Engine,
+    noise: NoiseSchedule,
+    vector: Tensor,
+    canvases: Sequence[Sequence[int]],
+    *,
+    first_only: bool = False,
 ) -> list[np.ndarray]:
-    """Return the log-probabilities of all tokens at the masks of each canvas: (masks, outputs) each."""
+    """Return the log-probabilities of all tokens at the masks of each canvas: (masks, outputs) each.
+
+    ``first_only``: at the first mask of each canvas.
+    """
     answers: dict[int, np.ndarray] = {}
     by_length: dict[int, list[int]] = {}
-    for number, canvas in enumerate(canvases):
-        by_length.setdefault(len(canvas), []).append(number)
+    for number, given in enumerate(canvases):
+        by_length.setdefault(len(given), []).append(number)
     condition = engine.condition(vector[None])
     for numbers in by_length.values():
         for start in range(0, len(numbers), _CANVASES_AT_ONCE):
@@ -30,8 +39,12 @@ def ask_masks(
             canvas = torch.tensor([list(canvases[number]) for number in part], device=vector.device)
             where = canvas == engine.vocabulary.mask
             times = noise.time_of(where.float().mean(1))
+            if first_only:
+                where &= where.cumsum(1) == 1
             rows = condition.rows(torch.zeros(len(part), dtype=torch.long, device=vector.device))
-            hidden = engine.hidden(canvas, rows, times, where)
+            # Two digits are enough.
+            with torch.autocast(vector.device.type, torch.bfloat16, enabled=has_native_bfloat16(vector.device)):
+                hidden = engine.hidden(canvas, rows, times, where).float()
             scores = engine.logits(hidden, where, canvas, rows).float().log_softmax(-1)
             split = torch.split(scores.clamp(min=IMPOSSIBLE).cpu(), where.sum(1).tolist())
             answers |= {number: each.numpy() for number, each in zip(part, split, strict=True)}

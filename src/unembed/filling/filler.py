@@ -1,27 +1,23 @@
 """Fills the slots of a template: candidates in, ranked answers with probabilities out. Knows no files and no HTTP."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
 
-from unembed.errors import ConfigError, did_you_mean
 from unembed.filling.certainty import Verdict, Way, features, judge, probabilities
 from unembed.filling.free import FreeWriter
-from unembed.filling.kinds import Candidates, Free, candidates_of, clean, usual_kind
+from unembed.filling.kinds import Candidates, Free
 from unembed.filling.pieces import Pieces
-from unembed.filling.ranking import FillingTask, FillingTools
+from unembed.filling.ranking import FillingTask, FillingTools, Ranked
 from unembed.filling.template import Template
 
 CALLS = 6000
 """Texts that are embedded per vector, at most, unless the user says otherwise."""
 # Candidates that are looked at to find out how many tokens a slot has.
 _LOOKED_AT = 256
-
-GivenCandidates = Mapping[str, str | Sequence[str]]
-"""By slot: a kind, or a list."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Answer:
     cosine: float | None
     """Of the filled template's vector with the one given; by the surrogate where the encoder was not asked."""
     likelihood: float | None
-    """The denoiser's log-probability of the values; None where a canvas does not hold the template."""
+    """The denoiser's log-probability of the values; None where the encoder was asked."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +54,6 @@ class Filling:
     """Texts that its surrogate embedded."""
 
 
-def choose_candidates(template: Template, given: GivenCandidates) -> list[Candidates]:
-    """Return the candidates of each slot: those given, by kind or as a list; else by the slot's name."""
-    if unknown := next((name for name in given if name not in template.names), None):
-        raise ConfigError(
-            f"The template has no slot '{unknown}': {did_you_mean(unknown, template.names)}",
-            f"Write {{{unknown}}} in the template, or leave its candidates out.",
-        )
-    chosen: list[Candidates] = []
-    for slot in template.slots:
-        wanted = given.get(slot.name, slot.kind or usual_kind(slot.name))
-        candidates = candidates_of(wanted) if isinstance(wanted, str) else wanted
-        chosen.append(candidates if isinstance(candidates, Free) else clean(candidates, slot.name))
-    return chosen
-
-
 class Filler:
     """Fills one template for vector after vector; what one of them has embedded, the next need not."""
 
@@ -89,14 +70,12 @@ class Filler:
     ) -> None:
         self._tools, self._template, self._given = tools, template, candidates
         self._calls, self._top, self._seed, self._interrupted = calls, top, seed, interrupted
-        self._way: Way = "encoder" if tools.oracle else "surrogate" if tools.surrogate else "likelihood"
+        self.way: Way = "encoder" if tools.oracle else "surrogate" if tools.surrogate else "likelihood"
 
     def fill(self, vector: np.ndarray) -> Filling:
         """Return the answers for a vector (d,)."""
-        task = self._task_for(vector)
-        ranked = task.rank(vector, calls=self._calls, seed=self._seed, interrupted=self._interrupted)
-        counted = None if self._way == "encoder" else ranked.likelihoods
-        order, shares, absent = probabilities(self._way, features(ranked.cosines, counted), task.count)
+        task, ranked = self.rank(vector)
+        order, shares, absent = probabilities(self.way, self.describe(ranked), task.count)
         answers = []
         for place, share in zip(order[: self._top].tolist(), shares.tolist(), strict=False):
             values = task.values(ranked.combinations[place])
@@ -117,6 +96,15 @@ class Filler:
             encoder_calls=ranked.encoder_calls,
             surrogate_calls=ranked.surrogate_calls,
         )
+
+    def rank(self, vector: np.ndarray) -> tuple[FillingTask, Ranked]:
+        """Return the best combinations of candidates for a vector (d,), without a judgement."""
+        task = self._task_for(vector)
+        return task, task.rank(vector, calls=self._calls, seed=self._seed, interrupted=self._interrupted)
+
+    def describe(self, ranked: Ranked) -> np.ndarray:
+        """Return what combinations are judged by: (n, F)."""
+        return features(ranked.cosines, None if self.way == "encoder" else ranked.likelihoods)
 
     def _task_for(self, vector: np.ndarray) -> FillingTask:
         if not any(isinstance(each, Free) for each in self._given):

@@ -84,9 +84,7 @@ class SlotLikelihood:
         )
         shapes = []
         for counts in by_size[:_MOST_SHAPES]:
-            values = [
-                self._candidates[slot][examples[slot][count][0]] for slot, count in enumerate(counts)
-            ]
+            values = [self._candidates[slot][examples[slot][count][0]] for slot, count in enumerate(counts)]
             ids, slots = read_filled(self._tokenizer, self._template, values)
             if len(ids) > self._engine.config.canvas_length or [len(slot) for slot in slots] != list(counts):
                 continue
@@ -104,7 +102,11 @@ class SlotLikelihood:
         lengths = length_scores(self._engine, vector)
         singles = [np.full(len(pieces), IMPOSSIBLE, dtype=np.float32) for pieces in self._pieces]
         together: dict[Combination, float] = {}
-        for shape, scores in zip(self._shapes, ask_masks(self._engine, self._noise, vector, [shape.canvas for shape in self._shapes]), strict=True):
+        for shape, scores in zip(
+            self._shapes,
+            ask_masks(self._engine, self._noise, vector, [shape.canvas for shape in self._shapes]),
+            strict=True,
+        ):
             by_slot = []
             start = 0
             for slot, (pieces, count) in enumerate(zip(self._pieces, shape.counts, strict=True)):
@@ -143,7 +145,7 @@ class SlotLikelihood:
             canvases = [list(shape.canvas) for _ in rows]
             totals[rows] = lengths[shape.length]
             for place, position in enumerate(positions):
-                scores = ask_masks(self._engine, self._noise, vector, canvases)
+                scores = ask_masks(self._engine, self._noise, vector, canvases, first_only=True)
                 for row, answer, tokens in zip(rows, scores, wanted, strict=True):
                     token = tokens[place]
                     totals[row] += float(answer[0, token]) if token < answer.shape[1] else IMPOSSIBLE
@@ -153,9 +155,7 @@ class SlotLikelihood:
         return result
 
 
-def _best_sums(
-    by_slot: Sequence[Sequence[tuple[int, float]]], count: int
-) -> list[tuple[tuple[int, float], ...]]:
+def _best_sums(by_slot: Sequence[Sequence[tuple[int, float]]], count: int) -> list[tuple[tuple[int, float], ...]]:
     """Return the combinations of one entry per slot with the largest sums; each slot's entries come best first."""
     best: list[tuple[tuple[int, float], ...]] = [()]
     for entries in by_slot:

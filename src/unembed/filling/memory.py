@@ -14,11 +14,11 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 class FilledVectors:
     """The vectors of combinations of candidates."""
 
-    def __init__(self, template: Template, candidates: Sequence[Sequence[str]], embed: Embed, dim: int) -> None:
+    def __init__(self, template: Template, candidates: Sequence[Sequence[str]], embed: Embed) -> None:
         self.template, self.candidates = template, candidates
         self._embed = embed
         self._rows: dict[Combination, int] = {}
-        self._vectors = np.empty((1024, dim), dtype=np.float32)
+        self._vectors = np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -39,9 +39,12 @@ class FilledVectors:
         """Return the vectors (n, d) of combinations, at length one."""
         if missing := self.missing(combinations):
             new = normalise(self._embed([self.write(each) for each in missing]))
-            while len(self._rows) + len(new) > len(self._vectors):
-                self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
             first = len(self._rows)
+            if first + len(new) > len(self._vectors):
+                grown = np.empty((2 * (first + len(new)), new.shape[1]), dtype=np.float32)
+                if first:
+                    grown[:first] = self._vectors[:first]
+                self._vectors = grown
             self._vectors[first : first + len(new)] = new
             self._rows |= {each: first + row for row, each in enumerate(missing)}
         return self._vectors[[self._rows[each] for each in combinations]]

@@ -28,7 +28,11 @@ class Pieces:
             for value, encoding in zip(values, encodings, strict=True):
                 ((begin, end),) = beside.spans([value])
                 found.append(
-                    [token for token, (a, b) in zip(encoding.ids, encoding.offsets, strict=True) if a < end and b > begin]
+                    [
+                        token
+                        for token, (a, b) in zip(encoding.ids, encoding.offsets, strict=True)
+                        if a < end and b > begin
+                    ]
                 )
         self.counts = np.array([len(pieces) for pieces in found])
         """How many tokens each candidate has."""

@@ -13,17 +13,17 @@ from unembed.decoding import SurrogateEncoder, TextOracle
 from unembed.engine import Engine
 from unembed.filling.likelihood import Combination, SlotLikelihood
 from unembed.filling.memory import FilledVectors
-from unembed.filling.pieces import Pieces, read_filled
+from unembed.filling.pieces import Pieces
 from unembed.filling.screening import Screen
 from unembed.filling.search import SlotCandidates, SlotSearch
 from unembed.filling.template import Template
 from unembed.measures.vectors import normalise
 from unembed.model import NoiseSchedule
 
-# Answers whose vectors are computed at the encoder's full precision; answers that are read token by token.
-_VERIFIED, _READ = 32, 128
-# Without the encoder, its surrogate embeds so many combinations, the likeliest.
-_BY_SURROGATE = 1024
+# Answers whose vectors are computed at the encoder's full precision.
+_VERIFIED = 32
+# Without the encoder: answers that are read token by token, and texts that its surrogate embeds.
+_READ, _BY_SURROGATE = 32, 1024
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Ranked:
     cosines: np.ndarray | None
     """(n,) with the vector given; by the surrogate where the encoder was not asked."""
     likelihoods: np.ndarray | None
-    """(n,) log-probabilities; None where no canvas holds the template."""
+    """(n,) log-probabilities by the denoiser; None where the encoder was asked."""
     encoder_calls: int = 0
     surrogate_calls: int = 0
 
@@ -59,9 +59,7 @@ class FillingTask:
 
     def __init__(self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]]) -> None:
         self._tools, self.template, self.candidates = tools, template, candidates
-        self._pieces = [
-            Pieces(tools.tokenizer, template, slot, own) for slot, own in enumerate(candidates)
-        ]
+        self._pieces = [Pieces(tools.tokenizer, template, slot, own) for slot, own in enumerate(candidates)]
         self._likelihood = SlotLikelihood(
             tools.engine, tools.noise, tools.tokenizer, template, candidates, self._pieces
         )
@@ -81,57 +79,52 @@ class FillingTask:
 
     @cached_property
     def _vectors(self) -> FilledVectors:
-        assert self._tools.oracle is not None
-        dim = self._tools.oracle.encoder.description.dim
-        return FilledVectors(self.template, self.candidates, self._tools.oracle.embed, dim)
+        return FilledVectors(self.template, self.candidates, self._embed)
+
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed texts as quickly as a search needs it: with the encoder, or else with its surrogate."""
+        if self._tools.oracle:
+            return self._tools.oracle.embed(texts)
+        assert self._tools.surrogate is not None
+        return self._tools.surrogate.encode(texts)
 
     def rank(
         self, vector: np.ndarray, *, calls: int, seed: int, interrupted: Callable[[], bool] = lambda: False
     ) -> Ranked:
         """Rank the ways to fill the slots for a vector (d,)."""
         given = torch.from_numpy(np.asarray(vector, dtype=np.float32)).to(self._tools.device)
-        if self._tools.oracle is None:
-            return self._rank_blind(given, normalise(vector))
-        return self._rank_with(self._tools.oracle, given, normalise(vector), calls, seed, interrupted)
-
-    def _rank_with(
-        self,
-        oracle: TextOracle,
-        given: torch.Tensor,
-        target: np.ndarray,
-        calls: int,
-        seed: int,
-        interrupted: Callable[[], bool],
-    ) -> Ranked:
-        """Search with the encoder, and compare the best at its full precision."""
-        singles: list[np.ndarray | None] = [None] * len(self.candidates)
-        start: Combination = (0,) * len(self.candidates)
-        if self._likelihood.possible:
-            found, together = self._likelihood.score(given)
-            singles, start = list(found), together[0][0]
+        oracle = self._tools.oracle
+        if oracle is None:
+            self._likelihood.refuse_longer()
+        singles, together = self._likelihood.score(given) if self._likelihood.possible else ([], [])
+        likeliest = [combination for combination, _ in together]
+        if oracle is None and self._tools.surrogate is None:
+            return Ranked(likeliest[:_READ], None, self._likelihood.read(given, likeliest[:_READ]))
         slots = [
-            SlotCandidates(screen, single, len(own))
-            for screen, single, own in zip(self._screens, singles, self.candidates, strict=True)
+            SlotCandidates(screen, singles[slot] if singles else None, len(own))
+            for slot, (screen, own) in enumerate(zip(self._screens, self.candidates, strict=True))
         ]
         before = len(self._vectors)
-        search = SlotSearch(self._vectors, slots, target, calls=calls, seed=seed, interrupted=interrupted)
-        best = [combination for combination, _ in search.run(start)[:_VERIFIED]]
-        embedded = len(self._vectors) - before
+        search = SlotSearch(
+            self._vectors,
+            slots,
+            normalise(vector),
+            calls=calls if oracle else min(calls, _BY_SURROGATE),
+            seed=seed,
+            rounded=oracle is not None and oracle.rounds,
+            interrupted=interrupted,
+        )
+        found = [combination for combination, _ in search.run(likeliest[0] if likeliest else (0,) * len(slots))]
+        best = found[:_VERIFIED] if oracle else list(dict.fromkeys([*found[:_READ], *likeliest[:_READ]]))
         vectors = self._vectors.embed(best)
-        if oracle.rounds:
+        embedded = len(self._vectors) - before
+        if oracle and oracle.rounds:
             vectors = normalise(oracle.embed_exactly([self._vectors.write(each) for each in best]))
             embedded += len(best)
-        likelihoods = self._likelihood.read(given, best) if self._likelihood.possible else None
-        return Ranked(best, vectors @ target, likelihoods, encoder_calls=embedded)
-
-    def _rank_blind(self, given: torch.Tensor, target: np.ndarray) -> Ranked:
-        """Rank by the denoiser's likelihood, and by the surrogate's vectors where there is one."""
-        self._likelihood.refuse_longer()
-        _, together = self._likelihood.score(given)
-        surrogate = self._tools.surrogate
-        best = [combination for combination, _ in together[: _BY_SURROGATE if surrogate else _READ]]
-        if surrogate is None:
-            return Ranked(best, None, self._likelihood.read(given, best))
-        ids = [read_filled(self._tools.tokenizer, self.template, self.values(each))[0] for each in best]
-        cosines = normalise(surrogate.encode_ids(ids)) @ target
-        return Ranked(best, cosines, np.array([score for _, score in together[: len(best)]]), surrogate_calls=len(best))
+        return Ranked(
+            best,
+            vectors @ normalise(vector),
+            None if oracle else self._likelihood.read(given, best),
+            encoder_calls=embedded if oracle else 0,
+            surrogate_calls=0 if oracle else embedded,
+        )

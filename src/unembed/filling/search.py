@@ -14,10 +14,12 @@ from unembed.filling.likelihood import Combination
 from unembed.filling.memory import FilledVectors
 from unembed.filling.screening import Screen
 
-EXACT = 0.9999
-"""A cosine at which nothing better is looked for."""
+# Cosines at which nothing better is looked for: of vectors as they are, and of vectors that are rounded.
+_EXACT, _EXACT_ROUNDED = 0.9999, 0.9995
 # Candidates that are embedded before the first prediction, and between two predictions.
 _FIRST, _MORE = 768, 384
+# Where all candidates can be embedded, the likeliest are first; then each time as many as before.
+_FEWEST = 128
 _SHARE_AT_RANDOM = 0.5
 # Rounds without a better candidate after which the search in a slot ends, once no prediction comes near the best.
 _PATIENCE = 3
@@ -48,12 +50,14 @@ class SlotSearch:
         *,
         calls: int,
         seed: int,
+        rounded: bool = False,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._vectors, self._slots, self._target = vectors, slots, target
         self._calls, self._interrupted = calls, interrupted
         self._random = np.random.default_rng(seed)
         self._begun = len(vectors)
+        self._enough = _EXACT_ROUNDED if rounded else _EXACT
 
     @property
     def _left(self) -> int:
@@ -61,7 +65,7 @@ class SlotSearch:
 
     def run(self, start: Combination) -> list[tuple[Combination, float]]:
         """Search from a combination; return what was embedded with its cosine, best first."""
-        parent, done = start, False
+        parent = start
         for turn in range(_ROUNDS):
             tried = []
             for slot in range(len(self._slots)):
@@ -71,14 +75,13 @@ class SlotSearch:
             if len(self._slots) > 1 and len(tried) == len(self._slots):
                 self._try_together(parent, tried)
             best = self._ranked()[0][0]
-            done = best == parent or len(self._slots) == 1
-            parent = best
-            if done or self._ended():
+            if best == parent or len(self._slots) == 1 or self._ended():
                 break
+            parent = best
         return self._ranked()
 
     def _ended(self) -> bool:
-        return self._interrupted() or not self._left or self._best() >= EXACT
+        return self._interrupted() or not self._left or self._best() >= self._enough
 
     def _best(self) -> float:
         return max(self._vectors.cosines(self._target).values(), default=-1.0)
@@ -89,38 +92,49 @@ class SlotSearch:
     def _try_slot(self, parent: Combination, slot: int, *, first: bool) -> np.ndarray:
         """Embed candidates of a slot beside the parent's others; return those that are known, best first."""
         own = self._slots[slot]
-        allowance = self._left if len(self._slots) == 1 else self._left // (2 * (len(self._slots) - slot) if first else 8)
-
-        def edit(candidates: np.ndarray) -> list[Combination]:
-            return [(*parent[:slot], int(each), *parent[slot + 1 :]) for each in candidates]
-
-        def values(candidates: np.ndarray) -> np.ndarray:
-            return self._vectors.embed(edit(candidates)) @ self._target
-
-        everything = np.arange(own.count)
         if not first:
-            everything = self._promising(slot)[:_LATER_CANDIDATES]
-        if own.count <= max(allowance, len(everything) if not first else 0) or not first:
-            fresh = len(self._vectors.missing(edit(everything)))
-            if fresh <= self._left:
-                scores = values(everything)
-                return everything[np.argsort(-scores, kind="stable")]
-        known = self._start(own, min(_FIRST, max(1, allowance)))
+            return self._try_all(parent, slot, self._promising(slot)[: min(_LATER_CANDIDATES, self._left)])
+        later = len(self._slots) - slot
+        allowance = self._left if len(self._slots) == 1 else self._left // (2 * later)
+        everything = np.arange(own.count) if own.likelihood is None else np.argsort(-own.likelihood, kind="stable")
+        if own.count <= allowance:
+            return self._try_all(parent, slot, everything)
+        return self._try_some(parent, slot, allowance)
+
+    def _try_all(self, parent: Combination, slot: int, candidates: np.ndarray) -> np.ndarray:
+        """Embed candidates in their order, until one is exactly right."""
+        scores = np.empty(0, dtype=np.float32)
+        while len(scores) < len(candidates) and not self._interrupted() and scores.max(initial=-1) < self._enough:
+            more = candidates[len(scores) : len(scores) + max(_FEWEST, len(scores))]
+            scores = np.concatenate([scores, self._score(parent, slot, more)])
+        return candidates[np.argsort(-scores, kind="stable")]
+
+    def _try_some(self, parent: Combination, slot: int, allowance: int) -> np.ndarray:
+        """Embed some candidates, predict the others, embed the best of these, and so on."""
+        own = self._slots[slot]
         # What earlier vectors have embedded costs nothing.
-        known = np.union1d(known, self._vectors.known_beside(parent, slot))
-        scores = values(known)
-        spent, idle = _FIRST, 0
-        while spent < allowance and len(known) < own.count and not self._interrupted() and scores.max() < EXACT:
+        known = np.union1d(self._start(own, min(_FIRST, allowance)), self._vectors.known_beside(parent, slot))
+        scores = self._score(parent, slot, known)
+        spent, idle = min(_FIRST, allowance), 0
+        while spent < allowance and not self._interrupted() and scores.max() < self._enough:
             predicted, error = own.screen.predict(known, scores)
             predicted[known] = -np.inf
             if idle >= _PATIENCE and predicted.max() + _ERRORS_AWAY * error < scores.max():
                 break
             chosen = np.argsort(-predicted, kind="stable")[: min(_MORE, allowance - spent, own.count - len(known))]
-            fresh_scores = values(chosen)
-            idle = 0 if fresh_scores.max() > scores.max() else idle + 1
-            known, scores = np.concatenate([known, chosen]), np.concatenate([scores, fresh_scores])
+            if not len(chosen):
+                break
+            fresh = self._score(parent, slot, chosen)
+            idle = 0 if fresh.max() > scores.max() else idle + 1
+            known, scores = np.concatenate([known, chosen]), np.concatenate([scores, fresh])
             spent += len(chosen)
         return known[np.argsort(-scores, kind="stable")]
+
+    def _score(self, parent: Combination, slot: int, candidates: np.ndarray) -> np.ndarray:
+        """Embed candidates of a slot beside the parent's others; return their cosines."""
+        edits = [(*parent[:slot], int(each), *parent[slot + 1 :]) for each in candidates]
+        cosines: np.ndarray = self._vectors.embed(edits) @ self._target
+        return cosines
 
     def _start(self, own: SlotCandidates, count: int) -> np.ndarray:
         """Choose the candidates to embed first: some likely ones, some at random."""

@@ -43,7 +43,7 @@ class Template:
                 continue
             if conversion or not _NAME.fullmatch(name):
                 raise ConfigError(
-                    f"'{{{name}}}' is not a slot: its name has other characters than letters, digits, _ and -, or none.",
+                    f"'{{{name}}}' is not a slot: a name has letters, digits, _ and -, and begins with a letter.",
                     f"Name it like this: {{name}}. {_ESCAPE}",
                 )
             slots.append(Slot(name, kind or None))

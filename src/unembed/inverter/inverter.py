@@ -14,7 +14,9 @@ from unembed.config import BATCHES_AT_ONCE, SEARCHES, ZERO, AnyStrategy, Decodin
 from unembed.decoding import SearchRounds, Step, SurrogateEncoder, TextOracle, ZeroTools, decode, decode_zero
 from unembed.encoders import Encoder
 from unembed.errors import ConfigError
-from unembed.filling import CALLS, Filler, Filling, FillingTools, GivenCandidates, Template, choose_candidates
+from unembed.filling import GivenCandidates, Template, choose_candidates
+from unembed.filling.filler import CALLS, Filler, Filling
+from unembed.filling.ranking import FillingTools
 from unembed.inverter.adapting import AdaptableInverter
 from unembed.inverter.vectors import Embeddings, check_lengths, check_vectors, check_vectors_of
 from unembed.inverter.zero import load_tools, word_priors
