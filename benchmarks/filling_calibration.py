@@ -21,7 +21,7 @@ from unembed.filling import certainty
 from unembed.inverter import Inverter
 
 WAYS: tuple[certainty.Way, ...] = ("encoder", "surrogate", "likelihood")
-_SIZES, _SIZES_OF_TWO = (20, 100, 500, 1500), (20, 100, 300)
+_SIZES, _SIZES_OF_TWO = (20, 100, 500), (20, 100, 300)
 _STEPS = 200
 
 
@@ -105,7 +105,7 @@ def _minimise(parameter: torch.Tensor, loss: Callable[[], torch.Tensor]) -> None
     optimiser.step(closure)  # type: ignore[no-untyped-call]
 
 
-def calibration_cases(seed: int, *, per_template: int) -> Iterator[list[Case]]:
+def calibration_cases(seed: int, *, most: int, per_template: int) -> Iterator[list[Case]]:
     """Yield cases of all kinds: lists of several sizes, with and without the right value, with and without mistakes."""
     random = np.random.default_rng(seed)
     for what, kinds in KINDS.items():
@@ -118,6 +118,7 @@ def calibration_cases(seed: int, *, per_template: int) -> Iterator[list[Case]]:
                 unlisted=per_template,
                 sizes=_SIZES if len(kinds) == 1 else _SIZES_OF_TWO,
                 mistaken=mistaken,
+                most=most,
             )
 
 
@@ -125,6 +126,7 @@ def main() -> None:
     """Fit all ways of scoring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, help="where certainty.json is written")
+    parser.add_argument("--templates", type=int, default=6, help="of each kind (default: %(default)s)")
     parser.add_argument(
         "--per-template",
         type=int,
@@ -135,7 +137,7 @@ def main() -> None:
     torch.set_num_threads(1)
     inverter, encoder = Inverter.default(device="cpu"), load_encoder(device="cpu")
     judged: dict[certainty.Way, list[Judged]] = {way: [] for way in WAYS}
-    for cases in calibration_cases(0, per_template=options.per_template):
+    for cases in calibration_cases(0, most=options.templates, per_template=options.per_template):
         for _, each, _ in judge_cases(inverter, encoder, cases, blind=False):
             judged["encoder"].append(each)
         for _, each, alone in judge_cases(inverter, encoder, cases, blind=True):

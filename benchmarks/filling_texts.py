@@ -227,6 +227,7 @@ def make_cases(
     unlisted: int = 0,
     sizes: Sequence[int] | None = None,
     mistaken: bool = False,
+    most: int | None = None,
 ) -> list[Case]:
     """Draw values for each template of a set; the texts of a template share their candidates.
 
@@ -238,9 +239,10 @@ def make_cases(
         unlisted: texts for each of them whose values are not.
         sizes: candidates per slot, one of these numbers, drawn from the whole list; by default all.
         mistaken: whether the attacker's template has a mistake.
+        most: templates that are used, the first ones; by default all.
     """
     cases = []
-    for template in templates(what, calibration=calibration):
+    for template in templates(what, calibration=calibration)[:most]:
         lists = [_listed(kind) for kind in KINDS[what]]
         orders = [random.permutation(len(own)) for own in lists]
         size = len(max(lists, key=len)) if sizes is None else int(random.choice(sizes))

@@ -55,7 +55,7 @@ def fill(
     ] = False,
     row: Annotated[int | None, typer.Option(min=0, help="Fill for this vector.", show_default="the first")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Fill for this many vectors, the first ones.")] = None,
-    top: Annotated[int, typer.Option(min=1, max=32, help="Answers per vector.")] = 5,
+    top: Annotated[int, typer.Option(min=1, max=16, help="Answers per vector.")] = 5,
     calls: Annotated[int, typer.Option(min=1, help="Largest number of texts that are embedded per vector.")] = 6000,
     seed: Annotated[int, typer.Option(help="Of the candidates that are tried at random.")] = 0,
     column: SourceColumn = None,

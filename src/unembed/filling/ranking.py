@@ -21,7 +21,7 @@ from unembed.measures.vectors import normalise
 from unembed.model import NoiseSchedule
 
 # Answers whose vectors are computed at the encoder's full precision.
-_VERIFIED = 32
+_VERIFIED = 16
 # Without the encoder: answers that are read token by token, and texts that its surrogate embeds.
 _READ, _BY_SURROGATE = 32, 1024
 
