@@ -17,7 +17,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from unembed import Inverter, __version__
-from unembed.audit.leaks import find_leaks
+from unembed.auditing.leaks import find_leaks
 from unembed.measures.content import content_precision, content_recall
 from unembed.server import ServedModel, Settings, make_app
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import stores
-from unembed.auditing.lists import load_lines
 from unembed.canvas import CanvasVocabulary, fit_to_canvas, tokenizer_hash
 from unembed.checkpoint import CheckpointInfo
 from unembed.config import ModelConfig, NoiseConfig, ReadoutConfig
 from unembed.inverter import Inverter
+from unembed.lists import load_lines
 from unembed.model import ConditionalMDLM
 
 _LENGTH = 24

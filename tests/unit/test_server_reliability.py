@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unembed.audit.calibration import load_stored
+from unembed.auditing.calibration import load_stored
 from unembed.inverter import Inversion, Inverter
 from unembed.server.reliability import Judge
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from unembed.audit.calibration import identity_of
+from unembed.auditing.calibration import identity_of
 from unembed.inverter import Inverter
 
 playwright = pytest.importorskip("playwright.sync_api")

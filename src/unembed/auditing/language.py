@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from unembed.auditing.lists import load_lines
 from unembed.inverter import Inverter
+from unembed.lists import load_lines
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 # Common words that a text must have, and how many more of one language than of any other.

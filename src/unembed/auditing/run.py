@@ -16,7 +16,6 @@ from unembed.auditing.findings import OriginalTexts, RowMaker, Sight, describe_a
 from unembed.auditing.known import KnownTexts
 from unembed.auditing.language import languages_of_inverter
 from unembed.auditing.leaks import LeakDetectors
-from unembed.auditing.lists import load_lines
 from unembed.auditing.recover import Attacker, FinishedParts, Recovery
 from unembed.auditing.result import Attack, AttackerName, Audit, CalibrationFacts, Row, SourceFacts
 from unembed.auditing.sample import Sample, draw
@@ -26,6 +25,7 @@ from unembed.encoders import Encoder
 from unembed.errors import EncoderError, UnembedError
 from unembed.evaluation import Bootstrap
 from unembed.inverter import Inverter
+from unembed.lists import load_lines
 from unembed.progress import OnProgress
 
 OnRows = Callable[[AttackerName, list[Row], int], None]

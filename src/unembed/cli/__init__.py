@@ -19,6 +19,7 @@ from unembed.cli.embed import embed
 from unembed.cli.encoders import encoders
 from unembed.cli.evaluate import evaluate
 from unembed.cli.export import export
+from unembed.cli.fill import fill
 from unembed.cli.flags import Command
 from unembed.cli.identify import identify
 from unembed.cli.invert import invert
@@ -67,7 +68,7 @@ def _root(
 
 
 COMMANDS = (
-    *(demo, prepare, embed, train, adapt, invert, evaluate, identify, words, audit, serve, export),
+    *(demo, prepare, embed, train, adapt, invert, fill, evaluate, identify, words, audit, serve, export),
     *(encoders, inverters, doctor),
 )
 for command in COMMANDS:

@@ -82,7 +82,7 @@ def demo(
 
 def _words(inverter: "Inverter", vectors: "np.ndarray", text: str) -> str:
     """Return the words of a vector, those first that the sentence has."""
-    from unembed.audit import WordReader
+    from unembed.auditing import WordReader
     from unembed.measures import fate_of, spoken_words
 
     said = spoken_words(text)

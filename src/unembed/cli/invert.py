@@ -76,6 +76,15 @@ def invert(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same texts.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only this many vectors.")] = None,
+    plus: Annotated[
+        list[str] | None,
+        typer.Option(help="Add this first: a file of vectors, a database or a text; one vector, or one for each row."),
+    ] = None,
+    minus: Annotated[
+        list[str] | None,
+        typer.Option(help="Take this away first: a file of vectors, a database or a text, as for --plus."),
+    ] = None,
+    mean: Annotated[bool, typer.Option("--mean", help="Invert the mean of all vectors: one text.")] = False,
     column: Annotated[
         str | None,
         typer.Option(help="The array, column or field that holds the vectors.", show_default="detected automatically"),
@@ -112,6 +121,7 @@ def invert(
 
     Example: unembed invert "Embeddings are not anonymous." --guided
     """
+    from unembed.cli.arithmetic import open_arithmetic
     from unembed.cli.inputs import open_input, read_batches, skip_finished
     from unembed.cli.interrupt import early_end
     from unembed.cli.loading import loading
@@ -137,6 +147,7 @@ def invert(
         _check_zero(model, encoder, length)
     results = open_results(output, resume)
     given = open_input(source or [], (column, id_column, text_column), limit, batch_size)
+    arithmetic = open_arithmetic(plus or [], minus or [], mean=mean, resume=resume)
     given = skip_finished(given, results)
     done = results.rows if results else 0
     with loading(f"the inverter {model}"):
@@ -149,7 +160,7 @@ def invert(
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
     loaded_encoder = None
-    if isinstance(given, list) or options.needs_encoder:
+    if isinstance(given, list) or options.needs_encoder or (arithmetic and arithmetic.needs_encoder):
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
             loaded_encoder = (
                 _load_any(encoder, device)
@@ -176,6 +187,9 @@ def invert(
             first_row=done,
         )
         batches = job.embed(given) if isinstance(given, list) else read_batches(given, inverter)
+        if arithmetic:
+            batches = arithmetic.apply(batches, loaded_encoder)
+            total = 1 if mean else total
         if results:
             finished = write_results(job, batches, total, results)
         elif watched and total is not None and total <= _ANIMATED_AT_MOST:

@@ -39,6 +39,10 @@ def words(
             help="Count the vectors of each word, instead of listing vectors.",
         ),
     ] = False,
+    clusters: Annotated[
+        int | None,
+        typer.Option(min=1, help="Group the vectors into this many topics; show each one's size, words and examples."),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
         int | None,
@@ -74,6 +78,7 @@ def words(
     from unembed.cli.interrupt import early_end
     from unembed.cli.output import write_json_lines, write_lines
     from unembed.cli.results import open_results
+    from unembed.cli.topics import show_topics
     from unembed.connectors import open_vectors
     from unembed.connectors.source import rows_after
     from unembed.errors import ConfigError, VectorError
@@ -82,11 +87,18 @@ def words(
 
     if count and output is not None:
         raise ConfigError("--output is for a list of vectors, not for counts.", "Leave out --count or --output.")
+    if clusters and (count or find or output is not None or resume):
+        raise ConfigError(
+            "--clusters shows topics, not a list of vectors.", "Leave out --find, --count, --output and --resume."
+        )
     results = open_results(output, resume)
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
     inverter = Inverter.from_pretrained(model, device=device)
     reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
+    if clusters:
+        show_topics(source, reader, clusters, as_json=as_json)
+        return
     wanted = [index for forms in reader.wanted.values() for index in forms]
     calibration = stored_for(inverter.info) if find else None
     trust = None

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from unembed.auditing.lists import load_lines
+from unembed.lists import load_lines
 
 
 @dataclass(frozen=True)

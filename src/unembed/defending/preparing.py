@@ -8,7 +8,6 @@ import numpy as np
 
 from unembed.adaptation import OwnTexts
 from unembed.auditing.encoder import check_texts, identify
-from unembed.auditing.lists import load_lines
 from unembed.auditing.sample import draw
 from unembed.canvas import fit_to_canvas
 from unembed.connectors import VectorSource
@@ -21,6 +20,7 @@ from unembed.errors import EncoderError, VectorError
 from unembed.evaluation.texts import choose_references
 from unembed.files import atomic_path
 from unembed.inverter import Inverter
+from unembed.lists import load_lines
 from unembed.progress import OnProgress
 from unembed.text import well_formed
 

@@ -14,6 +14,9 @@ from unembed.config import BATCHES_AT_ONCE, SEARCHES, ZERO, AnyStrategy, Decodin
 from unembed.decoding import SearchRounds, Step, SurrogateEncoder, TextOracle, ZeroTools, decode, decode_zero
 from unembed.encoders import Encoder
 from unembed.errors import ConfigError
+from unembed.filling import GivenCandidates, Template, choose_candidates
+from unembed.filling.filler import CALLS, Filler, Filling
+from unembed.filling.ranking import FillingTools
 from unembed.inverter.adapting import AdaptableInverter
 from unembed.inverter.vectors import Embeddings, check_lengths, check_vectors, check_vectors_of
 from unembed.inverter.zero import load_tools, word_priors
@@ -243,6 +246,10 @@ class Inverter(AdaptableInverter):
                 "Guided decoding and reranking need the encoder that made the vectors.",
                 "Pass encoder=inverter.load_encoder(), or choose a blind strategy.",
             )
+        return self._oracle_for(encoder)
+
+    def _oracle_for(self, encoder: Encoder) -> TextOracle:
+        """Return what embeds texts with an encoder; the last one is kept."""
         self.check_encoder(encoder)
         if self._oracle is None or self._oracle.encoder is not encoder:  # it takes a while to make
             drafting = self.model.surrogate is not None and encoder is not self.surrogate
@@ -254,6 +261,56 @@ class Inverter(AdaptableInverter):
                 self.surrogate.encode_ids if drafting else None,
             )
         return self._oracle
+
+    def fill(
+        self,
+        template: str,
+        embeddings: Embeddings,
+        candidates: GivenCandidates | None = None,
+        *,
+        encoder: Encoder | None = None,
+        calls: int = CALLS,
+        top: int = 10,
+        seed: int = 0,
+    ) -> list[Filling]:
+        """Find out what stands in the slots of a text that is known otherwise, for each vector.
+
+        Args:
+            template: the text, with slots: ``Dear {name}, your PIN is {pin:digits:4}``. ``{{`` stands for a brace.
+            embeddings: (n, d), or one vector (d,).
+            candidates: for slots, by name: a kind (``"cities"``, ``"digits:4"``, ``"free:2"``) or a list of texts. A
+                slot without any has the kind that its name says, or else what the denoiser writes.
+            encoder: the encoder that made the vectors. Without it, candidates are compared by the denoiser's
+                likelihood and the inverter's stand-in for the encoder, which is less certain.
+            calls: texts that the encoder embeds per vector, at most.
+            top: answers per vector.
+            seed: of the candidates that are tried at random.
+        """
+        vectors = check_vectors(embeddings, self.info)
+        self._log_warnings(vectors)
+        filler = self.prepare_filling(template, candidates, encoder=encoder, calls=calls, top=top, seed=seed)
+        return [filler.fill(vector) for vector in vectors]
+
+    def prepare_filling(
+        self,
+        template: str,
+        candidates: GivenCandidates | None = None,
+        *,
+        encoder: Encoder | None = None,
+        **options: Any,
+    ) -> Filler:
+        """Return what fills a template for one vector after another. Arguments as of :meth:`fill`."""
+        parsed = Template.parse(template)
+        tools = FillingTools(
+            engine=self.engine,
+            noise=self.noise,
+            tokenizer=self.tokenizer,
+            table=self.model.denoiser.token_embedding.weight.detach().float().cpu().numpy(),
+            oracle=None if encoder is None else self._oracle_for(encoder),
+            surrogate=None if self.model.surrogate is None else self.surrogate,
+            device=self.device,
+        )
+        return Filler(tools, parsed, choose_candidates(parsed, candidates or {}), **options)
 
     @torch.no_grad()
     def words(self, embeddings: Embeddings, *, top: int = 20) -> list[list[tuple[str, float]]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from unembed.audit.leaks import find_leaks, gives_back
+from unembed.auditing.leaks import find_leaks, gives_back
 from unembed.canvas import RoundTrip
 from unembed.measures import all_words, fate_of, fates, spoken_words
 from unembed.server.models import ServedModel

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from unembed.audit import WordReader
-from unembed.audit.calibration import identity_of
-from unembed.audit.language import is_in, language_of, languages_of_inverter
+from unembed.auditing import WordReader
+from unembed.auditing.calibration import identity_of
+from unembed.auditing.language import is_in, language_of, languages_of_inverter
 from unembed.canvas import RoundTrip, fit_text
 from unembed.canvas.marks import SubwordMarks
 from unembed.config import STRATEGIES, DecodingConfig

