@@ -141,7 +141,9 @@ class _Measuring:
             "stores": [[store.name, len(store.texts), float(np.abs(store.vectors).sum())] for store in self._stores],
             "collections": [[each.name, float(np.abs(each.documents).sum())] for each in self._collections],
             "inverter": attackers.inverter.info.model_dump(mode="json", include={"encoder", "metrics"}),
-            "attackers": [attackers.kinds, attackers.guided, attackers.calls, attackers.seed, len(attackers.own.ids)],
+            "attackers": [attackers.kinds, attackers.guided, attackers.calls, attackers.seed],
+            "own": [len(attackers.own.ids), float(np.abs(attackers.own.vectors).sum())],
+            "version": __version__,
             "encoder": attackers.encoder is not None,
             "settings": asdict(self._settings),
         }

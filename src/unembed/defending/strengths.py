@@ -14,23 +14,21 @@ _CELLS = (4, 8, 16, 32, 64)
 
 
 def families(dim: int) -> dict[str, list[str]]:
-    """Return the chains of each defence for vectors of ``dim`` numbers, the weakest first.
-
-    Without the learned map, which takes long to train and hides no more than principal components do.
-    """
+    """Return the chains of each defence for vectors of ``dim`` numbers, the weakest first."""
     kept = [max(1, round(share * dim)) for share in _KEPT]
     return {
-        "noise": [f"noise:{ratio:g}" for ratio in _NOISE],
-        "noise-fresh": [f"noise-fresh:{ratio:g}" for ratio in _NOISE],
-        "laplace": [f"laplace:{each * dim:g}" for each in _EPSILON],
-        "mix": [f"mix:{weight:g}" for weight in _MIX],
         "int": [f"int{bits}" for bits in (8, 6, 4, 3, 2)],
         "binary": ["binary", *(f"truncate:{count},binary" for count in kept[:4])],
-        "pq": [f"pq:{max(1, round(share * dim))}" for share in _PARTS],
         "truncate": [f"truncate:{count}" for count in kept],
         "pca": [f"pca:{count}" for count in kept],
+        "learned": [f"learned:{count}" for count in kept],
+        "noise": [f"noise:{ratio:g}" for ratio in _NOISE],
         "rotate": ["rotate"],
+        "mix": [f"mix:{weight:g}" for weight in _MIX],
         "rotate-cells": [f"rotate-cells:{cells}" for cells in _CELLS],
+        "laplace": [f"laplace:{each * dim:g}" for each in _EPSILON],
+        "pq": [f"pq:{max(1, round(share * dim))}" for share in _PARTS],
+        "noise-fresh": [f"noise-fresh:{ratio:g}" for ratio in _NOISE],
     }
 
 
