@@ -19,7 +19,7 @@ from unembed.audit.verdict import judge
 from unembed.connectors import StorageInfo
 from unembed.evaluation import Bootstrap
 from unembed.measures import percent
-from unembed.report import render, to_json
+from unembed.report import render, to_json, write_report
 
 SUBSTANCE = ["insulin", "salary", "maria", "keller", "lisbon", "invoice", "doctor", "monday", "contract", "report"]
 WORDS = [*SUBSTANCE, "the", "of", "with", "and"]
@@ -212,6 +212,20 @@ def test_the_report_says_in_which_languages_each_kind_is_looked_for():
     multilingual = render(replace(audit, languages=["English", "German"]))
     assert "medical terms (English)." in multilingual
     assert "writes up to 8 tokens of English, German." in multilingual
+
+
+def test_the_report_links_to_that_of_the_defences(tmp_path):
+    audit = audit_of([measured("blind", [("insulin salary", "insulin")])], 0.1)
+    link = '<a href="defences.html">'
+    write_report(tmp_path, audit)
+    before = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert link in before
+    assert "None was tried here" in before
+    (tmp_path / "defences.html").write_text("measured")
+    write_report(tmp_path, audit)
+    after = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert link in after
+    assert "None was tried here" not in after
 
 
 def test_the_rows_are_in_the_json():

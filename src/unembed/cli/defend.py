@@ -357,6 +357,7 @@ def _show_copy(copy: Any, as_json: bool) -> None:
         "chain": str(copy.chain),
         "vectors": copy.rows,
         "different": copy.different,
+        "not_undone": copy.not_undone,
         "bytes_per_vector": copy.chain.bytes_per_vector,
         "key": None if copy.key is None else str(copy.key),
     }
@@ -364,6 +365,12 @@ def _show_copy(copy: Any, as_json: bool) -> None:
         show_json(facts)
         return
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
+    if copy.not_undone:
+        typer.echo(
+            f"{copy.not_undone:,} of them could not be turned back with the key: too little is left to tell their cell. "
+            "Keep the original vectors.",
+            err=True,
+        )
     if copy.key is not None:
         typer.echo(
             f"Key: {copy.key}. Keep it apart from the vectors, and keep a copy: without it nothing can be undone."

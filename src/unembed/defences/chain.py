@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
 import numpy as np
 
@@ -150,8 +151,11 @@ class Chain:
 
     def undo(self, vectors: np.ndarray) -> np.ndarray:
         """Return vectors as they were before the first keyed transform, as exactly as the others allow."""
-        first = next((n for n, each in enumerate(self.transforms) if each.knowledge == "secret"), len(self.transforms))
-        return self._back(vectors, first)
+        return self._back(vectors, len(self.before_key().transforms))
+
+    def before_key(self) -> "Chain":
+        """Return the transforms before the first keyed one; all of them, if there is none."""
+        return Chain(tuple(takewhile(lambda each: each.knowledge != "secret", self.transforms)), self.dim)
 
     def lift(self, vectors: np.ndarray) -> np.ndarray:
         """Return vectors in the encoder's own dimension, as somebody would who has the key."""

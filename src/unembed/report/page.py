@@ -17,11 +17,16 @@ _ATTACKERS = {
     "blind": ("Blind", "has nothing but the vectors"),
     "guided": ("Guided", "also has the encoder, and asks it while searching"),
 }
+DEFENCES_FILE = "defences.html"
+"""The report of ``unembed defend``, to which that of an audit links."""
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
-def render(audit: Audit) -> str:
-    """Return the page. It is whole: nothing in it is fetched from elsewhere, and it runs no script."""
+def render(audit: Audit, *, defences_measured: bool = False) -> str:
+    """Return the page. It is whole: nothing in it is fetched from elsewhere, and it runs no script.
+
+    ``defences_measured``: whether the report of ``unembed defend`` lies beside it.
+    """
     page = environment()
     page.globals |= {"bar": bar, "histogram": histogram, "words": _words, "sentence": _sentence}
     return page.from_string(read_part("report.html")).render(
@@ -35,6 +40,8 @@ def render(audit: Audit) -> str:
         passage_words=PASSAGE_WORDS,
         headline=headline(audit),
         explanation=explain(audit),
+        defences_page=DEFENCES_FILE,
+        defences_measured=defences_measured,
     )
 
 
