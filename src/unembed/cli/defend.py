@@ -210,7 +210,7 @@ def measure(
     from unembed.cli.output import show_json
     from unembed.connectors import open_vectors
     from unembed.corpus.judged import is_judged_folder
-    from unembed.defences import parse_chain
+    from unembed.defences import check_chain, parse_chain
     from unembed.defending.copying import refuse_defended
     from unembed.errors import ConfigError, from_os_error
 
@@ -252,6 +252,7 @@ def measure(
     if chosen:
         chains: dict[str, list[str]] = {}
         for chain, steps in chosen.items():
+            check_chain(steps, inverter.info.encoder.dim)
             chains.setdefault(steps[-1].kind.name, []).append(chain)
     else:
         chains = {name: choose(each, strengths) for name, each in families(inverter.info.encoder.dim).items()}
@@ -367,7 +368,7 @@ def _show_copy(copy: Any, as_json: bool) -> None:
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
     if copy.not_undone:
         typer.echo(
-            f"{copy.not_undone:,} of them could not be turned back with the key: too little is left to tell their cell. "
+            f"{copy.not_undone:,} of them cannot be turned back with the key: too little is left to tell their cell. "
             "Keep the original vectors.",
             err=True,
         )

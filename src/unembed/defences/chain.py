@@ -77,6 +77,14 @@ def _parse_step(part: str) -> ChainStep:
         ) from error
 
 
+def check_chain(steps: Sequence[ChainStep], dim: int) -> None:
+    """Raise if a value cannot be for vectors of ``dim`` numbers."""
+    for step in steps:
+        if problem := step.kind.problem_with(step.value, dim):
+            raise ConfigError(f"{step}: {problem}.", "Change the chain of defences.")
+        dim = round(step.value) if step.kind.narrows else dim
+
+
 def describe_chain(steps: Sequence[ChainStep]) -> str:
     """Write a chain as it is typed."""
     return ",".join(map(str, steps))
@@ -102,10 +110,9 @@ class Chain:
         vectors = np.asarray(vectors, dtype=np.float32)
         dim = vectors.shape[1]
         generator = np.random.default_rng(seed)
+        check_chain(steps, dim)
         transforms: list[Transform] = []
         for number, step in enumerate(steps):
-            if problem := step.kind.problem_with(step.value, vectors.shape[1]):
-                raise ConfigError(f"{step}: {problem}.", "Change the chain of defences.")
             transforms.append(step.kind.fit(step.value, vectors, generator))
             if number < len(steps) - 1:
                 vectors = transforms[-1].apply(vectors)

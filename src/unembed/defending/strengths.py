@@ -1,6 +1,6 @@
 """Which chains are measured when nobody names one: every defence, from weak to strong. Knows no vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -39,3 +39,13 @@ def choose(chains: Sequence[str], count: int) -> list[str]:
     if count == 1:
         return [chains[len(chains) // 2]]
     return [chains[place] for place in np.linspace(0, len(chains) - 1, count).round().astype(int)]
+
+
+def in_turn(chains: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield each defence with one of its strengths, the middle ones of all first: a run that is stopped has some."""
+    most = max(map(len, chains.values()), default=0)
+    for place in sorted(range(most), key=lambda place: abs(place - (most - 1) / 2)):
+        for family, each in chains.items():
+            shift = place - (most - len(each)) // 2  # those with fewer strengths stand in the middle
+            if 0 <= shift < len(each):
+                yield family, each[shift]
