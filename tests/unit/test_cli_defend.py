@@ -133,6 +133,20 @@ def test_a_copy_that_cannot_be_written_leaves_no_key_behind(run_cli, source, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == [".new.unfinished", "store"]
 
 
+@pytest.mark.parametrize(
+    ("ids", "output", "says"),
+    [(["a", "a", "b"], "chroma:new#docs", "1 vectors have an id"), (["a", "b", "c"], "chroma:new#x", "does not write")],
+)
+def test_what_a_database_refuses_is_explained(ids, output, says, run_cli, vectors, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": each, "embedding": vector.tolist()} for each, vector in zip(ids, vectors[:3], strict=True)]
+    (tmp_path / "given.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ended = run_cli("defend", "apply", "given.jsonl", "--with", "rotate", "--output", output)
+    assert ended.code == 2, ended.err
+    assert says in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["given.jsonl"]
+
+
 def test_vectors_that_the_key_cannot_turn_back_are_counted(run_cli, source, tmp_path):
     apply = ("defend", "apply", source, "--json", "--with")
     exact = run_cli(*apply, "rotate", "--output", tmp_path / "a.npy")
