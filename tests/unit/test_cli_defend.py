@@ -152,7 +152,7 @@ def test_vectors_that_the_key_cannot_turn_back_are_counted(run_cli, source, tmp_
     exact = run_cli(*apply, "rotate", "--output", tmp_path / "a.npy")
     noisy = run_cli(*apply, "rotate-cells:16,noise:3", "--output", tmp_path / "b.npy")
     assert json.loads(exact.out)["not_undone"] == 0
-    assert json.loads(noisy.out)["not_undone"] > 20
+    assert json.loads(noisy.out)["not_undone"] > 0.1
 
 
 def test_a_wrong_key_is_noticed_with_and_without_the_note(run_cli, source, tmp_path):

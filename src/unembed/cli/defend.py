@@ -170,7 +170,7 @@ def measure(
         ),
     ] = None,
     calls: Annotated[int, typer.Option(min=1, help="Texts that the guided attacker embeds for each vector.")] = 100,
-    own: Annotated[int, typer.Option(min=50, help="Texts that attackers have of their own, to train with.")] = 3000,
+    own: Annotated[int, typer.Option(min=50, help="Texts that attackers have of their own, to train with.")] = 2000,
     texts: Annotated[
         Path | None,
         typer.Option(help="The attackers' own texts, one per line.", show_default="short texts that come with unembed"),
@@ -352,6 +352,7 @@ def _show_setting(setting: "Setting") -> None:
 
 def _show_copy(copy: Any, as_json: bool) -> None:
     from unembed.cli.output import show_json
+    from unembed.measures import percent
 
     facts = {
         "output": str(copy.path),
@@ -368,7 +369,7 @@ def _show_copy(copy: Any, as_json: bool) -> None:
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
     if copy.not_undone:
         typer.echo(
-            f"{copy.not_undone:,} of them cannot be turned back with the key: too little is left to tell their cell. "
+            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left to tell the cell. "
             "Keep the original vectors.",
             err=True,
         )
