@@ -105,6 +105,15 @@ def test_the_length_of_vectors_does_not_matter():
     assert again.held_out == pytest.approx(fit_pairs(source, target).held_out, abs=1e-5)
 
 
+def test_a_quick_fit_compares_fewer_methods_and_is_nearly_as_good():
+    source, target = spaces(300)
+    tried = []
+    quick = fit_pairs(source, target, quick=True, on_progress=lambda label, more, total: tried.append(total))
+    assert len(tried) == len(methods_for(240, quick=True)) + 1 < len(methods_for(240))
+    assert not any(isinstance(method, Network) for method in methods_for(9000, quick=True))
+    assert quick.cosine > fit_pairs(source, target).cosine - 0.02
+
+
 def test_only_many_pairs_train_a_network():
     assert not any(isinstance(method, Network) for method in methods_for(3999))
     assert any(isinstance(method, Network) for method in methods_for(4000))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audits import WORDS, audit_of, estimated, measured
 from unembed.auditing.estimate import step_of
 from unembed.measures import percent
-from unembed.report import render, to_json
+from unembed.report import render, to_json, write_report
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40).map(" ".join)
 pairs = st.lists(st.tuples(texts, texts), min_size=1, max_size=30)
@@ -107,6 +107,20 @@ def test_the_report_says_in_which_languages_each_kind_is_looked_for():
     multilingual = render(replace(audit, languages=["English", "German"]))
     assert "medical terms (English)." in multilingual
     assert "writes up to 8 tokens of English, German." in multilingual
+
+
+def test_the_report_links_to_that_of_the_defences(tmp_path):
+    audit = audit_of([measured("blind", [("insulin salary", "insulin")])], 0.1)
+    link = '<a href="defences.html">'
+    write_report(tmp_path, audit)
+    before = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert link in before
+    assert "None was tried here" in before
+    (tmp_path / "defences.html").write_text("measured")
+    write_report(tmp_path, audit)
+    after = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert link in after
+    assert "None was tried here" not in after
 
 
 def test_the_rows_are_in_the_json():

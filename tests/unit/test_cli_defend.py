@@ -111,7 +111,48 @@ def test_the_chain_of_a_key_is_applied_to_further_vectors(run_cli, source, tmp_p
 def test_the_key_does_not_hold_the_seed_of_fresh_noise(run_cli, source, tmp_path):
     run_cli("defend", "apply", source, "--with", "noise-fresh:0.2", "--output", tmp_path / "a.npy")
     run_cli("defend", "apply", source, "--key", tmp_path / "a.npy.key", "--output", tmp_path / "b.npy")
-    assert not np.allclose(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"), atol=1e-3)
+    run_cli("defend", "apply", source, "--key", tmp_path / "a.npy.key", "--output", tmp_path / "c.npy")
+    copies = [np.load(tmp_path / f"{name}.npy") for name in "abc"]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert not np.allclose(copies[one], copies[other], atol=1e-3)
+
+
+def test_a_rotation_after_fresh_noise_is_undone(run_cli, source, vectors, tmp_path):
+    run_cli("defend", "apply", source, "--with", "noise-fresh:0.1,rotate", "--output", tmp_path / "a.npy")
+    key = ("--key", tmp_path / "a.npy.key")
+    ended = run_cli("defend", "undo", tmp_path / "a.npy", *key, "--output", tmp_path / "back.npy")
+    assert ended.code == 0, ended.err
+    assert cosine(np.load(tmp_path / "back.npy"), vectors).min() > 0.97
+
+
+def test_a_copy_that_cannot_be_written_leaves_no_key_behind(run_cli, source, tmp_path):
+    (tmp_path / ".new.unfinished").mkdir()
+    ended = run_cli("defend", "apply", source, "--with", "rotate", "--output", f"chroma:{tmp_path / 'new'}#docs")
+    assert ended.code == 2
+    assert "Remove it" in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".new.unfinished", "store"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "output", "says"),
+    [(["a", "a", "b"], "chroma:new#docs", "1 vectors have an id"), (["a", "b", "c"], "chroma:new#x", "does not write")],
+)
+def test_what_a_database_refuses_is_explained(ids, output, says, run_cli, vectors, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": each, "embedding": vector.tolist()} for each, vector in zip(ids, vectors[:3], strict=True)]
+    (tmp_path / "given.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ended = run_cli("defend", "apply", "given.jsonl", "--with", "rotate", "--output", output)
+    assert ended.code == 2, ended.err
+    assert says in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["given.jsonl"]
+
+
+def test_vectors_that_the_key_cannot_turn_back_are_counted(run_cli, source, tmp_path):
+    apply = ("defend", "apply", source, "--json", "--with")
+    exact = run_cli(*apply, "rotate", "--output", tmp_path / "a.npy")
+    noisy = run_cli(*apply, "rotate-cells:16,noise:3", "--output", tmp_path / "b.npy")
+    assert json.loads(exact.out)["not_undone"] == 0
+    assert json.loads(noisy.out)["not_undone"] > 0.1
 
 
 def test_a_wrong_key_is_noticed_with_and_without_the_note(run_cli, source, tmp_path):

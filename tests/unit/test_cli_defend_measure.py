@@ -68,7 +68,8 @@ def test_a_store_is_defended_attacked_and_searched(defend, source, tmp_path):
 
 
 def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
-    assert defend(source, "--size", 5, "--with", "int8", "--with", "rotate", "--with", "mix:0.5").code == 0
+    chains = ("--with", "int8", "--with", "rotate", "--with", "mix:0.5")
+    assert defend(source, "--size", 5, "--guided", 0, *chains).code == 0
     text = (tmp_path / "out" / "defences.html").read_text()
     page = Page(text)
     assert page.loads == []
@@ -85,8 +86,16 @@ def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
     assert not any(sentence in said for sentence in TEXTS)
 
 
+def test_the_guided_attacker_tries_what_it_is_asked_to(defend, source, tmp_path):
+    chains = ("--with", "int8", "--with", "int4", "--guided-at", "int4")
+    assert defend(source, "--size", 3, "--guided", 1, "--calls", 10, *chains, "--attackers", "naive,guided").code == 0
+    report = json.loads((tmp_path / "out" / "defences.json").read_text())
+    tried = {setting["chain"]: len(setting["leakages"][0]["attacks"]) for setting in report["settings"]}
+    assert tried == {"int8": 1, "int4": 2}
+
+
 def test_texts_are_shown_only_if_asked_for_and_then_to_the_owner_alone(defend, source, tmp_path):
-    assert defend(source, "--size", 5, "--with", "int8", "--show-text").code == 0
+    assert defend(source, "--size", 5, "--guided", 0, "--with", "int8", "--show-text").code == 0
     path = tmp_path / "out" / "defences.html"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert any(sentence.rstrip(".") in path.read_text() for sentence in TEXTS)
@@ -162,6 +171,8 @@ def test_a_defended_copy_is_noticed_by_its_note_and_by_its_vectors(defend, run_c
         (("--attackers", "nayve"), "did you mean 'naive'"),
         (("--attackers", "guided"), "naive attacker must be"),
         (("--with", "nois:1"), "did you mean 'noise'"),
+        (("--with", "truncate:8,pca:12"), "from 1 to 8"),
+        (("--with", "int8", "--guided-at", "int4"), "not among the defences that are measured"),
     ],
 )
 def test_mistakes_are_explained(arguments, says, defend, source):
@@ -180,3 +191,14 @@ def test_strengths_are_spread_evenly():
     assert choose(every["int"], 1) == ["int4"]
     assert choose(every["rotate"], 3) == ["rotate"]
     assert all(len(chains) == 5 for name, chains in every.items() if name != "rotate")
+
+
+def test_the_middle_strength_of_every_defence_comes_first():
+    from unembed.defending.strengths import families, in_turn
+
+    every = families(384)
+    order = list(in_turn(every))
+    assert sorted(order) == sorted((name, chain) for name, chains in every.items() for chain in chains)
+    assert [name for name, _ in order[: len(every)]] == list(every)
+    assert {chain for _, chain in order[: len(every)]} >= {"int4", "noise:0.4", "rotate", "rotate-cells:16"}
+    assert list(in_turn({"int": ["int8", "int4"]})) == [("int", "int8"), ("int", "int4")]

@@ -87,6 +87,16 @@ def test_the_key_gives_the_vectors_back(text, vectors):
     assert (np.abs(back - vectors).max(1) < 1e-4).mean() > 0.99
 
 
+@pytest.mark.parametrize("rounding", ["int8", "int4", "noise:0.3"])
+def test_rounding_after_the_key_does_not_hide_the_cell(rounding):
+    """The vectors of encoders lie in few directions; those between two cells are the hard ones."""
+    random = np.random.default_rng(0)
+    topics = random.normal(size=(12, 96)) * np.linspace(1, 0.1, 96)
+    vectors = normalise(topics[random.integers(12, size=2000)] + random.normal(size=(2000, 96)) * np.linspace(1, 0, 96))
+    chain = fit(f"rotate-cells:8,{rounding}", vectors.astype(np.float32))
+    assert cosine(chain.undo(chain.apply(vectors)), vectors).min() > 0.8
+
+
 def test_another_key_does_not(vectors):
     defended = fit("rotate", vectors).apply(vectors)
     assert cosine(fit("rotate", vectors, seed=1).undo(defended), vectors).mean() < 0.5

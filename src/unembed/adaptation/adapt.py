@@ -24,6 +24,7 @@ def adapt_checkpoint(
     pairs: Pairs,
     *,
     others: OwnTexts | None = None,
+    quick: bool = False,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> Checkpoint:
@@ -35,6 +36,9 @@ def adapt_checkpoint(
 
     Other texts help where pairs are few: their vectors tell where our encoder puts texts, and readout and length head
     are tuned on them too, with vectors that imitate the other encoder's.
+
+    If it must be ``quick``, fewer maps are compared, and what was held out to judge the tuning is not learnt from: a
+    third of the time, for inverters of which many are needed.
     """
     wanted = max(0, ENOUGH - len(pairs.ids))
     more = OwnTexts(others.ids[:wanted], others.vectors[:wanted], others.origin) if others and wanted else None
@@ -48,6 +52,7 @@ def adapt_checkpoint(
         pairs.ours,
         judge=judge if base.model.readout.gives_prior else None,
         others=more.vectors if more else None,
+        quick=quick,
         seed=seed,
         on_progress=on_progress,
     )
@@ -55,7 +60,7 @@ def adapt_checkpoint(
     if more:
         imitated = imitate(pairs.theirs, pairs.ours, more.vectors, seed=seed)
         mapped = np.concatenate([mapped, fit.there.map_array(imitated)])
-    tuning = tune(base.model, mapped, texts, real=len(pairs.ids), seed=seed, on_progress=on_progress)
+    tuning = tune(base.model, mapped, texts, real=len(pairs.ids), quick=quick, seed=seed, on_progress=on_progress)
     own = np.arange(min(len(pairs.ours), _MEASURED))
     info = AdaptationInfo(
         base=base_name,

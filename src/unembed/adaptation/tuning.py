@@ -58,13 +58,14 @@ def tune(
     texts: Texts,
     *,
     real: int | None = None,
+    quick: bool = False,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> Tuning:
     """Tune readout and length head on mapped vectors (n, d), if that helps on a part that is held out.
 
     The vectors must be mapped by maps that did not see them: other errors than in use would be learnt. From row
-    ``real`` on they are imitations, which nothing is judged by.
+    ``real`` on they are imitations, which nothing is judged by. ``quick`` does not learn from what was held out.
     """
     real = len(vectors) if real is None else real
     imitations = np.arange(real, len(vectors))
@@ -76,7 +77,7 @@ def tune(
     if not isinstance(model.readout, MlpReadout):
         return Tuning({}, before, before)
     steps = int(np.clip(_EPOCHS * len(vectors) // _BATCH, _FEWEST_STEPS, _MOST_STEPS))
-    again = not len(imitations)
+    again = not len(imitations) and not quick
 
     def train(rows: np.ndarray) -> ConditionalMDLM:
         copy = deepcopy(model)

@@ -121,8 +121,10 @@ class Network:
         return space_map.requires_grad_(False)
 
 
-def methods_for(pairs: int) -> list[Method]:
-    """Return the methods and settings to compare, given so many pairs."""
+def methods_for(pairs: int, *, quick: bool = False) -> list[Method]:
+    """Return the methods and settings to compare, given so many pairs; if it must be quick, a few of them."""
+    if quick:
+        return [Procrustes(), Ridge(0.03), Ridge(0.3), *(Posterior(0.1, noise) for noise in (0.25, 0.5, 1.0))]
     candidates: list[Method] = [
         Procrustes(),
         *(Ridge(penalty) for penalty in (0.03, 0.1, 0.3, 1.0)),

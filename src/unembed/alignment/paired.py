@@ -53,6 +53,7 @@ def fit_pairs(
     *,
     judge: Judge | None = None,
     others: np.ndarray | None = None,
+    quick: bool = False,
     seed: int = 0,
     on_progress: OnProgress = lambda label, more, total: None,
 ) -> PairedFit:
@@ -63,6 +64,7 @@ def fit_pairs(
         target: (n, k) vectors of the same texts by the other encoder, in the same order.
         judge: scores held-out vectors; by default their cosine with the truth does.
         others: (m, k) vectors of other texts by the second encoder. They tell where its vectors lie.
+        quick: compare fewer methods.
         seed: of the folds.
         on_progress: called after each method.
 
@@ -77,7 +79,7 @@ def fit_pairs(
     compared = min(_FOLDS, math.ceil(_FOLDS * _JUDGED / len(source)))
     judged = np.flatnonzero(folds < compared)
     rows = judged[np.random.default_rng(seed).permutation(len(judged))[:_JUDGED]]
-    methods = methods_for(len(source) * (_FOLDS - 1) // _FOLDS)
+    methods = methods_for(len(source) * (_FOLDS - 1) // _FOLDS, quick=quick)
     measured: list[tuple[float, Method]] = []
     best, top1 = -math.inf, 0.0
     for method in methods:

@@ -163,8 +163,14 @@ def measure(
     guided_strengths: Annotated[
         int, typer.Option(min=1, max=5, help="How many strengths of each defence the guided attacker tries.")
     ] = 1,
+    guided_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A defence that the guided attacker tries. May be repeated.", show_default="by --guided-strengths"
+        ),
+    ] = None,
     calls: Annotated[int, typer.Option(min=1, help="Texts that the guided attacker embeds for each vector.")] = 100,
-    own: Annotated[int, typer.Option(min=50, help="Texts that attackers have of their own, to train with.")] = 3000,
+    own: Annotated[int, typer.Option(min=50, help="Texts that attackers have of their own, to train with.")] = 2000,
     texts: Annotated[
         Path | None,
         typer.Option(help="The attackers' own texts, one per line.", show_default="short texts that come with unembed"),
@@ -204,7 +210,7 @@ def measure(
     from unembed.cli.output import show_json
     from unembed.connectors import open_vectors
     from unembed.corpus.judged import is_judged_folder
-    from unembed.defences import parse_chain
+    from unembed.defences import check_chain, parse_chain
     from unembed.defending.copying import refuse_defended
     from unembed.errors import ConfigError, from_os_error
 
@@ -243,6 +249,14 @@ def measure(
         raise ConfigError(
             "The encoder is needed: attackers embed texts of their own.", "Run: pip install 'unembed[encoders]'"
         )
+    if chosen:
+        chains: dict[str, list[str]] = {}
+        for chain, steps in chosen.items():
+            check_chain(steps, inverter.info.encoder.dim)
+            chains.setdefault(steps[-1].kind.name, []).append(chain)
+    else:
+        chains = {name: choose(each, strengths) for name, each in families(inverter.info.encoder.dim).items()}
+    searched = _guided_at(guided_at, chains, None if chosen else guided_strengths)
     with show_progress() as on_progress:
         cache = VectorCache(found, output / _VECTORS, on_progress)
         stores, said = [], list[str]()
@@ -254,12 +268,6 @@ def measure(
             for name in files
         ]
         collections = [collection_of_folder(name, cache) for name in folders]
-        if chosen:
-            chains: dict[str, list[str]] = {}
-            for chain, steps in chosen.items():
-                chains.setdefault(steps[-1].kind.name, []).append(chain)
-        else:
-            chains = {name: choose(each, strengths) for name, each in families(inverter.info.encoder.dim).items()}
         report = measure_defences(
             stores,
             collections,
@@ -279,9 +287,7 @@ def measure(
                 seed=seed,
                 resamples=bootstrap,
                 show_text=show_text,
-                guided_at=tuple(
-                    chain for each in chains.values() for chain in (each if chosen else choose(each, guided_strengths))
-                ),
+                guided_at=searched,
             ),
             unfinished=output / _UNFINISHED,
             assumptions=said,
@@ -316,6 +322,23 @@ def _attacker_kinds(typed: str) -> tuple[str, ...]:
     return kinds
 
 
+def _guided_at(named: list[str] | None, chains: dict[str, list[str]], strengths: int | None) -> tuple[str, ...]:
+    """Return the chains that the guided attacker tries: those named, or so many of each defence; None for all."""
+    from unembed.defending.strengths import choose
+    from unembed.errors import ConfigError, did_you_mean
+
+    measured = [chain for each in chains.values() for chain in each]
+    for chain in named or []:
+        if chain not in measured:
+            raise ConfigError(
+                f"'{chain}' is not among the defences that are measured: {did_you_mean(chain, measured)}",
+                "Check --guided-at, or add it with --with.",
+            )
+    if named:
+        return tuple(named)
+    return tuple(chain for each in chains.values() for chain in choose(each, strengths or len(each)))
+
+
 def _show_setting(setting: "Setting") -> None:
     """Print what is known of a setting as soon as it is measured."""
     strongest = setting.leakages[0].strongest
@@ -329,12 +352,14 @@ def _show_setting(setting: "Setting") -> None:
 
 def _show_copy(copy: Any, as_json: bool) -> None:
     from unembed.cli.output import show_json
+    from unembed.measures import percent
 
     facts = {
         "output": str(copy.path),
         "chain": str(copy.chain),
         "vectors": copy.rows,
         "different": copy.different,
+        "not_undone": copy.not_undone,
         "bytes_per_vector": copy.chain.bytes_per_vector,
         "key": None if copy.key is None else str(copy.key),
     }
@@ -342,6 +367,12 @@ def _show_copy(copy: Any, as_json: bool) -> None:
         show_json(facts)
         return
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
+    if copy.not_undone:
+        typer.echo(
+            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left to tell the "
+            "cell. Keep the original vectors.",
+            err=True,
+        )
     if copy.key is not None:
         typer.echo(
             f"Key: {copy.key}. Keep it apart from the vectors, and keep a copy: without it nothing can be undone."

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
 import numpy as np
 
@@ -76,6 +77,14 @@ def _parse_step(part: str) -> ChainStep:
         ) from error
 
 
+def check_chain(steps: Sequence[ChainStep], dim: int) -> None:
+    """Raise if a value cannot be for vectors of ``dim`` numbers."""
+    for step in steps:
+        if problem := step.kind.problem_with(step.value, dim):
+            raise ConfigError(f"{step}: {problem}.", "Change the chain of defences.")
+        dim = round(step.value) if step.kind.narrows else dim
+
+
 def describe_chain(steps: Sequence[ChainStep]) -> str:
     """Write a chain as it is typed."""
     return ",".join(map(str, steps))
@@ -101,10 +110,9 @@ class Chain:
         vectors = np.asarray(vectors, dtype=np.float32)
         dim = vectors.shape[1]
         generator = np.random.default_rng(seed)
+        check_chain(steps, dim)
         transforms: list[Transform] = []
         for number, step in enumerate(steps):
-            if problem := step.kind.problem_with(step.value, vectors.shape[1]):
-                raise ConfigError(f"{step}: {problem}.", "Change the chain of defences.")
             transforms.append(step.kind.fit(step.value, vectors, generator))
             if number < len(steps) - 1:
                 vectors = transforms[-1].apply(vectors)
@@ -150,8 +158,11 @@ class Chain:
 
     def undo(self, vectors: np.ndarray) -> np.ndarray:
         """Return vectors as they were before the first keyed transform, as exactly as the others allow."""
-        first = next((n for n, each in enumerate(self.transforms) if each.knowledge == "secret"), len(self.transforms))
-        return self._back(vectors, first)
+        return self._back(vectors, len(self.before_key().transforms))
+
+    def before_key(self) -> "Chain":
+        """Return the transforms before the first keyed one; all of them, if there is none."""
+        return Chain(tuple(takewhile(lambda each: each.knowledge != "secret", self.transforms)), self.dim)
 
     def lift(self, vectors: np.ndarray) -> np.ndarray:
         """Return vectors in the encoder's own dimension, as somebody would who has the key."""

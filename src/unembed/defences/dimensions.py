@@ -14,6 +14,7 @@ class Truncation(Transform):
     title = "Truncation"
     meaning = "numbers that are kept, the first ones"
     knowledge = "public"
+    narrows = True
     threat = "Against whoever copies the vectors. What the dropped numbers said is gone for everybody."
 
     @classmethod
@@ -51,6 +52,7 @@ class PrincipalComponents(Transform):
     title = "Principal components"
     meaning = "directions that are kept, those with most of the vectors' length"
     knowledge = "public"
+    narrows = True
     threat = "As truncation, but what is kept is what tells most about the collection."
 
     @classmethod

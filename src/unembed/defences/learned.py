@@ -23,6 +23,7 @@ class LearnedMap(Transform):
     title = "Learned map"
     meaning = "numbers that are kept"
     knowledge = "public"
+    narrows = True
     threat = (
         "Against whoever copies the vectors, and may train on vectors that passed through the same map. It was trained "
         "to leave neighbours and to hide the rest; what it hides from other networks is not known."

@@ -12,6 +12,8 @@ _MOST_CELLS = 1024
 _ROUNDS = 10
 _ROWS = 20_000
 _PROBES = 4
+# How much it counts against a cell that another one is nearer, when a vector is turned back.
+_ELSEWHERE = 10.0
 
 
 class Rotation(Transform):
@@ -85,16 +87,16 @@ class CellRotation(Transform):
         """Turn the vectors back.
 
         The right cell is found with the key: turned back with it, a vector looks like one of the collection, and is
-        nearest to the centre of that very cell.
+        nearest to the centre of that very cell; or nearly so, if it was rounded after it was turned.
         """
         directions = normalise(vectors)
-        strangeness = np.full((len(vectors), len(self.state["centres"])), np.inf)
+        strangeness = np.empty((len(vectors), len(self.state["centres"])))
         for cell, rotation in enumerate(self.state["rotations"]):
             turned = directions @ rotation.T
-            own = self._nearness(turned).argmax(1) == cell
-            strangeness[own, cell] = np.einsum(
-                "nd,de,ne->n", turned[own], self.state["precision"], turned[own], optimize=True
-            )
+            nearness = self._nearness(turned)
+            behind = nearness.max(1) - nearness[:, cell]
+            unusual = np.einsum("nd,de,ne->n", turned, self.state["precision"], turned, optimize=True)
+            strangeness[:, cell] = unusual * (1.0 + _ELSEWHERE * behind)
         return self._turn(vectors, strangeness.argmin(1), back=True)
 
     def _nearness(self, vectors: np.ndarray) -> np.ndarray:

@@ -52,6 +52,8 @@ class Transform(ABC):
     knowledge: ClassVar[Knowledge]
     fresh: ClassVar[bool] = False
     """Whether a second release of the same vectors looks different."""
+    narrows: ClassVar[bool] = False
+    """Whether the value is how many numbers are left of each vector."""
     threat: ClassVar[str]
     """From whom it hides what, in a sentence or two."""
 

@@ -184,7 +184,7 @@ class Attackers:
         defended = chain.apply(self.own.vectors)
         described = EncoderDescription.of_vectors(f"{self.inverter.info.encoder.name} with {chain}", defended)
         pairs = Pairs(described, self.own.ids, defended, self.own.vectors, self.own.origin)
-        return self.inverter.adapt_to(pairs, seed=self.seed)
+        return self.inverter.adapt_to(pairs, quick=True, seed=self.seed)
 
     def _attempt(self, name: str, kind: str, plan: "_Plan", begun: float) -> Attempt:
         found = []

@@ -19,11 +19,15 @@ from unembed.defences.rounding import Integers
 from unembed.defending.writing import Records, Target, refuse_existing, require_texts
 from unembed.errors import ConfigError, VectorError
 from unembed.files import write_json
+from unembed.measures.vectors import cosine
 from unembed.progress import OnProgress
 from unembed.store import Fingerprint
 
 NOTE = ".defence.json"
 KEY = ".key"
+# Cosine of a vector that was turned back with what it was: a wrong key gives about 0, the right one more than this.
+_UNDONE = 0.4
+_CHECKED = 2000
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class DefendedCopy:
     path: Path
     key: Path | None
     """The key file; None if the chain has nothing to keep."""
+    not_undone: float = 0.0
+    """Share of the vectors that the key would not turn back to what they were, from a sample."""
 
 
 @dataclass(frozen=True)
@@ -116,21 +122,37 @@ def apply_chain(
     if steps is None:
         if key is None:
             raise ConfigError("There is no chain of defences to apply.", "Give one: `with_chain=truncate:256,int8`.")
-        chain = read_chain_facts(key)[0]
+        # Noise that was used before would cancel in the difference of two vectors.
+        chain = read_chain_facts(key)[0].forget_fresh_noise()
     else:
         chain = Chain.fit(steps, given.vectors, seed=seed)
     defended = chain.apply(given.vectors)
     refuse_useless(chain, given.vectors, defended)
     keeps = steps is not None and any(transform.state for transform in chain.transforms)
-    if keeps:
-        facts = {"fingerprint": _describe(defended)}
-        write_chain(key_path, chain.forget_fresh_noise(), facts)
     note = {"chain": str(chain), "dim": chain.dim, "vectors": len(defended)}
     if chain.keyed:
         note["key"] = identity_of(chain)
-    write_json(target.beside(NOTE), note)
-    target.write(Records(given.ids, _stored(chain, defended), texts))
-    return DefendedCopy(chain, len(defended), count_different(defended), target.path, key_path if keeps else None)
+    # Key and note come first: no copy is ever without them. If it cannot be written, they go again.
+    written = []
+    try:
+        if keeps:
+            write_chain(key_path, chain.forget_fresh_noise(), {"fingerprint": _describe(defended)})
+            written.append(key_path)
+        write_json(target.beside(NOTE), note)
+        written.append(target.beside(NOTE))
+        target.write(Records(given.ids, _stored(chain, defended), texts))
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    return DefendedCopy(
+        chain,
+        len(defended),
+        count_different(defended),
+        target.path,
+        key_path if keeps else None,
+        _share_not_undone(chain, given.vectors, defended),
+    )
 
 
 def undo_chain(
@@ -182,6 +204,15 @@ def _stored(chain: Chain, vectors: np.ndarray) -> np.ndarray:
     """Return vectors as they are stored: whole numbers where the last transform gives such."""
     last = chain.transforms[-1]
     return last.codes(vectors) if isinstance(last, Integers) else vectors
+
+
+def _share_not_undone(chain: Chain, vectors: np.ndarray, defended: np.ndarray) -> float:
+    """Return the share that would be turned back with the key of another cell: noise may hide which is theirs."""
+    if not chain.keyed:
+        return 0.0
+    rows = np.unique(np.linspace(0, len(vectors) - 1, _CHECKED).round().astype(int))
+    before = chain.before_key().apply(vectors)[rows]
+    return float((cosine(chain.undo(defended[rows]), before) < _UNDONE).mean())
 
 
 def _describe(vectors: np.ndarray) -> str:

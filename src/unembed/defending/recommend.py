@@ -42,11 +42,11 @@ def _overall(undefended: Setting, settings: Sequence[Setting]) -> str:
     best = min(affordable, key=lambda each: kept_share(undefended, each), default=None)
     if best is None or kept_share(undefended, best) > _LITTLE:
         return (
-            f"No defence that was tried hides much at a price of up to {percent(PRICE)} of search quality. Protect the "
+            f"No defence that was tried hides much at a price of up to {PRICE:.0%} of search quality. Protect the "
             "vectors as you protect the texts."
         )
     return (
-        f"If a search may lose up to {percent(PRICE)} of its quality, {best.chain} hides most: the strongest blind "
+        f"If a search may lose up to {PRICE:.0%} of its quality, {best.chain} hides most: the strongest blind "
         f"attacker ({best.leakages[0].strongest_blind.name}) recovers {percent(best.leakage)} of the words (F1) "
         f"instead of {percent(undefended.leakage)}. What is left is still a leak: protect the vectors as you "
         "protect the texts."

@@ -21,6 +21,7 @@ from unembed.defending.attackers import Attackers, Attempt, Case
 from unembed.defending.canaries import Canary, make_canaries
 from unembed.defending.recommend import recommend
 from unembed.defending.result import AttackResult, DefenceReport, Example, Leakage, SearchResult, Setting
+from unembed.defending.strengths import in_turn
 from unembed.defending.utility import JudgedVectors, Searches, search_judged, search_neighbours
 from unembed.evaluation import Bootstrap
 from unembed.evaluation.figures import to_figures
@@ -92,11 +93,11 @@ def measure_defences(
     finished = _Finished(unfinished, measuring.key)
     undefended = finished.get("", lambda: measuring.setting("", "undefended"))
     on_setting(undefended)
-    results = []
-    for family, strengths in chains.items():
-        for text in strengths:
-            results.append(finished.get(text, partial(measuring.setting, text, family)))
-            on_setting(results[-1])
+    results = {}
+    for family, text in in_turn(chains):
+        results[text] = finished.get(text, partial(measuring.setting, text, family))
+        on_setting(results[text])
+    settled = [results[text] for strengths in chains.values() for text in strengths]
     return DefenceReport(
         unembed_version=__version__,
         made=datetime.now(UTC).isoformat(timespec="minutes"),
@@ -107,8 +108,8 @@ def measure_defences(
         own_texts=len(attackers.own.vectors),
         seed=settings.seed,
         undefended=undefended,
-        settings=results,
-        recommendation=recommend(undefended, results),
+        settings=settled,
+        recommendation=recommend(undefended, settled),
         assumptions=list(assumptions),
         command=command,
         shows_text=settings.show_text,
@@ -141,7 +142,9 @@ class _Measuring:
             "stores": [[store.name, len(store.texts), float(np.abs(store.vectors).sum())] for store in self._stores],
             "collections": [[each.name, float(np.abs(each.documents).sum())] for each in self._collections],
             "inverter": attackers.inverter.info.model_dump(mode="json", include={"encoder", "metrics"}),
-            "attackers": [attackers.kinds, attackers.guided, attackers.calls, attackers.seed, len(attackers.own.ids)],
+            "attackers": [attackers.kinds, attackers.guided, attackers.calls, attackers.seed],
+            "own": [len(attackers.own.ids), float(np.abs(attackers.own.vectors).sum())],
+            "version": __version__,
             "encoder": attackers.encoder is not None,
             "settings": asdict(self._settings),
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from unembed.connectors.source import Id
-from unembed.errors import ConfigError, VectorError, from_os_error, require_extra
+from unembed.errors import ConfigError, VectorError, first_line, from_os_error, require_extra
 from unembed.files import atomic_path
 
 _BATCH = 1000
@@ -65,6 +65,11 @@ class Target:
     def write(self, records: Records) -> None:
         """Write all records, or nothing."""
         refuse_existing(self.path)
+        if self.kind in _FOLDERS and (twice := len(records.ids) - len(set(map(str, records.ids)))):
+            raise VectorError(
+                f"{twice:,} vectors have an id that another one has already; a database takes each id once.",
+                "Write to a file, or choose another column for the ids: `id_column`.",
+            )
         _WRITERS[self.kind](self, records)
 
 
@@ -123,7 +128,7 @@ def _write_chroma(target: Target, records: Records) -> None:
             )
         client.close()
 
-    _fill_folder(target.path, fill)
+    _fill_folder(target, fill)
 
 
 def _write_lancedb(target: Target, records: Records) -> None:
@@ -138,7 +143,7 @@ def _write_lancedb(target: Target, records: Records) -> None:
         table = pyarrow.table(_columns(records, "vector") | {"vector": vectors})
         lancedb.connect(folder).create_table(target.collection, data=table)
 
-    _fill_folder(target.path, fill)
+    _fill_folder(target, fill)
 
 
 def _columns(records: Records, name: str) -> dict[str, object]:
@@ -146,8 +151,9 @@ def _columns(records: Records, name: str) -> dict[str, object]:
     return columns if records.texts is None else columns | {"text": list(records.texts)}
 
 
-def _fill_folder(path: Path, fill: Callable[[Path], None]) -> None:
+def _fill_folder(target: Target, fill: Callable[[Path], None]) -> None:
     """Make a folder under another name, and give it its own when it is complete."""
+    path = target.path
     temporary = path.with_name(f".{path.name}.unfinished")
     try:
         temporary.mkdir(parents=True)
@@ -162,6 +168,11 @@ def _fill_folder(path: Path, fill: Callable[[Path], None]) -> None:
         temporary.rename(path)
     except OSError as error:
         raise from_os_error(error, f"writing {path}") from error
+    except Exception as error:  # each database has errors of its own: a name that it does not allow, and the like
+        raise ConfigError(
+            f"{target.kind} does not write {path}, collection '{target.collection}': {first_line(error)}",
+            f"Choose another name ({target.kind}:FOLDER#name), or write to a file.",
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -12,9 +12,8 @@ from unembed.evaluation import Figure
 from unembed.files import write_json, write_text
 from unembed.measures import BY_NAME
 from unembed.report.charts import Point, scatter
-from unembed.report.page import environment, read_part
+from unembed.report.page import DEFENCES_FILE, environment, read_part
 
-HTML_FILE = "defences.html"
 JSON_FILE = "defences.json"
 GROUPS = {
     "naive": ("naive",),
@@ -29,7 +28,7 @@ def render_defences(report: DefenceReport) -> str:
     page = environment()
     page.filters |= {"plainly": _plainly}
     measure = report.undefended.searches[0].measure
-    return page.from_string(read_part(HTML_FILE)).render(
+    return page.from_string(read_part(DEFENCES_FILE)).render(
         report=report,
         style=read_part("report.css"),
         picture=scatter(
@@ -51,7 +50,7 @@ def render_defences(report: DefenceReport) -> str:
 def write_defences(folder: Path, report: DefenceReport) -> None:
     """Write ``defences.html`` and ``defences.json``; if they show texts, only their owner can read them."""
     write_json(folder / JSON_FILE, defences_to_json(report), private=report.shows_text)
-    write_text(folder / HTML_FILE, render_defences(report), private=report.shows_text)
+    write_text(folder / DEFENCES_FILE, render_defences(report), private=report.shows_text)
 
 
 def defences_to_json(report: DefenceReport) -> dict[str, Any]:

@@ -19,11 +19,16 @@ _ATTACKERS = {
     "blind": ("Blind", "has nothing but the vectors"),
     "guided": ("Guided", "also has the encoder, and asks it while searching"),
 }
+DEFENCES_FILE = "defences.html"
+"""The report of ``unembed defend``, to which that of an audit links."""
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
-def render(audit: Audit) -> str:
-    """Return the page. It is whole: nothing in it is fetched from elsewhere, and it runs no script."""
+def render(audit: Audit, *, defences_measured: bool = False) -> str:
+    """Return the page. It is whole: nothing in it is fetched from elsewhere, and it runs no script.
+
+    ``defences_measured``: whether the report of ``unembed defend`` lies beside it.
+    """
     page = environment()
     page.globals |= {"bar": bar, "histogram": histogram, "words": _words, "sentence": _sentence}
     return page.from_string(read_part("report.html")).render(
@@ -39,6 +44,8 @@ def render(audit: Audit) -> str:
         explanation=explain(audit),
         questions=answer(audit),
         glossary=GLOSSARY,
+        defences_page=DEFENCES_FILE,
+        defences_measured=defences_measured,
     )
 
 

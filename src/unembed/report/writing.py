@@ -9,7 +9,7 @@ from unembed.auditing import Audit
 from unembed.files import write_json, write_text
 from unembed.report.junit import to_junit
 from unembed.report.markdown import to_markdown
-from unembed.report.page import render
+from unembed.report.page import DEFENCES_FILE, render
 from unembed.report.pdf import print_page
 from unembed.report.sarif import to_sarif
 
@@ -23,7 +23,7 @@ def write_report(folder: Path, audit: Audit, formats: Collection[str] = ()) -> N
     """Write ``report.html``, ``report.json`` and what else is asked for; if they show texts, for their owner only."""
     private = audit.shows_text
     write_json(folder / JSON_FILE, to_json(audit), private=private)
-    page = render(audit)
+    page = render(audit, defences_measured=(folder / DEFENCES_FILE).is_file())
     write_text(folder / HTML_FILE, page, private=private)
     if "markdown" in formats:
         write_text(folder / FILES["markdown"], to_markdown(audit), private=private)
