@@ -98,8 +98,8 @@ def describe_long_texts(lengths: np.ndarray | None, canvas_length: int) -> list[
     who = "This text probably has" if len(lengths) == 1 else f"{len(long):,} of {len(lengths):,} texts probably have"
     least = int(long[:, 0].min())
     return [
-        f"{who} {least} tokens or more. This inverter writes at most {canvas_length}: what comes back is a shorter text "
-        "with a similar vector, not the text itself. `unembed inverters` lists others."
+        f"{who} {least} tokens or more. This inverter writes at most {canvas_length}: what comes back is a "
+        "shorter text with a similar vector, not the text itself. `unembed inverters` lists others."
     ]
 
 

@@ -56,4 +56,4 @@ def class_bounds(longest: int) -> Tensor:
     if longest <= _TOLD_APART:
         return each
     above = torch.logspace(0, 1, _CLASSES_ABOVE + 1, base=longest / _TOLD_APART)[1:] * _TOLD_APART
-    return torch.cat([each, above.round().long()]).unique()
+    return torch.tensor(sorted({*each.tolist(), *above.round().long().tolist()}))
