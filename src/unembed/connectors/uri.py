@@ -108,8 +108,8 @@ def open_vectors(
     Args:
         uri: ``chroma:FOLDER#collection``, ``qdrant:FOLDER#collection``, ``qdrant:http://HOST:6333#collection``,
             ``faiss:FILE``, ``sqlite:FILE#table.column``, ``postgresql://...#table.column``, ``npy:FILE`` and so on
-            (``docs/stores.md`` lists them), the path of a file of vectors, or what the connector of a plugin takes. Where there is only one
-            collection or table, it need not be named.
+            (``docs/stores.md`` lists them), the path of a file of vectors, or what the connector of a plugin takes.
+            Where there is only one collection or table, it need not be named.
         column: the field, column or named vector that holds the vectors, where there are several.
         id_column: the field that names each row, if it is not the database's own id.
         text_column: the field that holds the texts, if it is not called ``text`` or the like.
