@@ -7,6 +7,7 @@
 #   make test-installs  install the wheel into empty environments, one for each documented set of extras, and use it
 #   make mutants change the core a little, many times, and report which changes no test notices (hours)
 #   make lint    ruff, mypy, and the order of imports
+#   make docs    the documentation as a site, in site/
 #   make bench   the benchmarks of benchmarks/results.md (about 15 minutes, on an otherwise idle machine)
 
 PYTHON ?= python3.11
@@ -16,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-train demo-web test test-installs mutants browser servers lint format bench clean
+.PHONY: demo demo-train demo-web test test-installs mutants browser servers lint format docs bench clean
 
 # The text reaches the command as it is, whatever quotes and dollars it has.
 demo: export DEMO_TEXT = $(value TEXT)
@@ -70,6 +71,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -82,4 +86,4 @@ $(READY): pyproject.toml packages/multilingual/pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist mutants .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site mutants .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

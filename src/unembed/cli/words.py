@@ -17,6 +17,7 @@ from unembed.cli.sources import (
 )
 
 if TYPE_CHECKING:
+    from unembed.auditing.words import Words
     from unembed.connectors import VectorBatch
 
 _BATCH = 4096
@@ -42,6 +43,24 @@ def words(
     clusters: Annotated[
         int | None,
         typer.Option(min=1, help="Group the vectors into this many topics; show each one's size, words and examples."),
+    ] = None,
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            help="Rank the vectors by how near they are to a subject: health, money, credentials, minors, or a file "
+            "with one sentence on each line. Needs the encoder."
+        ),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="With --probe: list this many vectors, the nearest ones.")] = 100,
+    invert: Annotated[
+        int, typer.Option(min=0, help="With --probe: invert this many of them, from the vector alone.")
+    ] = 0,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="With --probe: the encoder that made the vectors, its name or its folder.",
+            show_default="the inverter's",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Words per vector.")] = 12,
     vocabulary: Annotated[
@@ -75,8 +94,11 @@ def words(
     from unembed.auditing import WordReader
     from unembed.auditing.calibration import stored_for
     from unembed.auditing.finding import trust_for
+    from unembed.auditing.probes import Probe, load_probe
     from unembed.cli.interrupt import early_end
+    from unembed.cli.invert import load_encoder_for
     from unembed.cli.output import write_json_lines, write_lines
+    from unembed.cli.probe import show_ranked
     from unembed.cli.results import open_results
     from unembed.cli.topics import show_topics
     from unembed.connectors import open_vectors
@@ -91,6 +113,9 @@ def words(
         raise ConfigError(
             "--clusters shows topics, not a list of vectors.", "Leave out --find, --count, --output and --resume."
         )
+    if probe is not None and (find or count or clusters or output is not None or resume):
+        raise ConfigError("--probe ranks all vectors.", "Leave out --find, --count, --clusters, --output and --resume.")
+    sentences = None if probe is None else load_probe(probe)
     results = open_results(output, resume)
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
     source = source if limit is None else source.first(limit)
@@ -98,6 +123,18 @@ def words(
     reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
     if clusters:
         show_topics(source, reader, clusters, as_json=as_json)
+        return
+    if probe is not None and sentences is not None:
+        show_ranked(
+            source,
+            inverter,
+            probe,
+            Probe(sentences, load_encoder_for(inverter, encoder, device)),
+            most=most,
+            invert=invert,
+            name_words=lambda vectors: _names(reader.read(vectors)),
+            as_json=as_json,
+        )
         return
     wanted = [index for forms in reader.wanted.values() for index in forms]
     calibration = stored_for(inverter.info) if find else None
@@ -153,6 +190,10 @@ def words(
     for what, number in skipped.items():
         if number:
             typer.echo(f"Skipped: {number:,} vectors that are {what}.", err=True)
+
+
+def _names(words: "Words") -> list[list[str]]:
+    return [words.names_of(row) for row in range(len(words))]
 
 
 def _record(number: int, batch: "VectorBatch", row: int, words: list[str]) -> dict[str, Any]:
