@@ -8,6 +8,7 @@ python docs/screenshots.py --address http://127.0.0.1:8080
 import argparse
 import io
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from PIL import Image
@@ -51,7 +52,9 @@ def animate(browser: Browser, address: str, output: Path) -> None:
     """
     context = browser.new_context(viewport={"width": 1280, "height": 840}, color_scheme="light")
     page = context.new_page()
-    page.clock.install()
+    now = datetime.now()
+    page.clock.install(time=now)
+    page.clock.pause_at(now + timedelta(seconds=1))
     page.goto(address)
     page.wait_for_selector("#words li")
     pictures, durations, shown = [], [], ""
