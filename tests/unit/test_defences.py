@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from unembed.defences import DEFENCES, Defence, apply, neighbours_kept
+from unembed.defences import DEFENCES, Defence, apply, neighbours_kept, words_leaked
 
 KINDS = [kind for kind in DEFENCES if kind != "none"]
 
@@ -110,3 +110,15 @@ def test_what_a_search_keeps_is_known_from_the_weakest_to_the_strongest(kind):
     assert shares == sorted(shares, reverse=True)
     assert 0.9 < shares[0] <= 1.0
     assert shares[-1] == 1.0 if kind in ("none", "rotation") else shares[-1] < 0.8
+
+
+@pytest.mark.parametrize("kind", DEFENCES)
+def test_what_attackers_read_is_known_and_who_adapts_reads_no_less_in_all(kind):
+    leakage = words_leaked()[kind]
+    assert len(leakage.naive) == len(leakage.adaptive) == 6
+    assert all(0.0 <= share <= 1.0 for share in (*leakage.naive, *leakage.adaptive))
+    assert sum(leakage.adaptive) >= sum(leakage.naive) - 0.3
+    if kind not in ("none", "rotation"):
+        assert leakage.adaptive[-1] < leakage.adaptive[0]
+    if kind == "rotation":
+        assert leakage.naive[-1] < 0.2 < leakage.adaptive[-1], "known pairs undo it"

@@ -1,9 +1,10 @@
 """How far a text can be trusted, in words."""
 
+import re
+
 import numpy as np
 import pytest
 
-from unembed.auditing.calibration import load_stored
 from unembed.inverter import Inversion, Inverter
 from unembed.server.reliability import Judge
 
@@ -35,13 +36,14 @@ def test_a_vector_that_is_not_the_encoders_gives_noise_whatever_its_cosine(judge
 
 
 def test_without_the_encoder_known_texts_with_like_signs_decide(judge):
-    stored = load_stored()
-    sure, unsure = (judge.judge(text(confidence=sure), VECTOR, None, []) for sure in (0.95, 0.1))
-    assert "an estimate" in sure.reason
-    assert stored.known.values["passage_recall"].std() > 0.1, "the calibration tells texts apart"
+    usual = np.asarray(judge.inverter.info.fingerprint.mean, dtype=np.float32)
+    sure, unsure = (judge.judge(text(confidence=sure), usual, None, []) for sure in (0.95, 0.05))
+    percents = [
+        int(re.search(r"(\d+)% of the words came back \(an estimate\)", each.reason)[1]) for each in (sure, unsure)
+    ]
+    assert percents[0] > percents[1] + 10
     order = ["noise", "rough", "close"]
     assert order.index(sure.level) >= order.index(unsure.level)
-    assert unsure.level == "noise"
 
 
 def test_without_encoder_and_calibration_nothing_is_claimed(make_inverter):

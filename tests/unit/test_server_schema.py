@@ -22,7 +22,8 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-POSTS = ["/api/encode", "/api/invert", "/api/invert/batch", "/api/invert/stream"]
+INVERSIONS = ["/api/invert", "/api/invert/batch", "/api/invert/stream"]
+POSTS = ["/api/encode", *INVERSIONS, "/api/invert/stop", "/api/words"]
 GETS = ["/api/models", "/api/examples", "/api/queue", "/health", "/metrics"]
 GOOD = {"vector": [0.5, *range(15)], "vectors": [[0.5, *range(15)]] * 3}
 
@@ -66,7 +67,7 @@ def test_questions_are_answered_as_described(description, path):
     for_all(description[path]["GET"], GenerationMode.POSITIVE, lambda case: case.call_and_validate(checks=CHECKS), 3)
 
 
-@pytest.mark.parametrize("path", POSTS[1:])
+@pytest.mark.parametrize("path", INVERSIONS)
 def test_every_way_to_decode_a_good_vector_is_answered_as_described(description, path):
     """By themselves the requests hardly ever have a vector of the right dimension, or a model that exists."""
     statuses = set()

@@ -205,7 +205,11 @@ def test_a_defence_changes_the_vector_and_can_be_compared_with_none(page, finish
     assert page.locator("#strip .before").count() == 1
     page.locator("[name=strength]").fill("1")
     page.locator("[name=strength]").dispatch_event("change")
-    expect(page.locator("#defence-hint")).to_contain_text("A search still finds about 32% of the ten nearest texts.")
+    expect(page.locator("#curve-key li").first).to_have_text(
+        "32 % of the ten nearest texts are still found by a search"
+    )
+    expect(page.locator("#curve-key")).to_contain_text("an attacker who knows the defence and adapts")
+    assert page.locator("#curve path").count() == 5
     page.wait_for_function(
         "before => document.querySelector('#strip .above').getAttribute('d') !== before", arg=noisy[1]
     )

@@ -29,8 +29,7 @@ def test_axe_finds_nothing_to_complain_about(new_page, address, finished, screen
         page.press("#vector", "Enter")
         expect(page.locator("#many-state")).to_contain_text("all read.")
     finished(page)
-    for fold in page.locator("details:not([open]):visible > summary").all():
-        fold.click()
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     assert violations(page) == []
 
 

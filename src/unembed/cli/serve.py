@@ -5,6 +5,7 @@ import logging
 import re
 import socket
 import webbrowser
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +29,7 @@ def serve(
             "--model",
             "-m",
             help=f"{INVERTER.capitalize()}; or NAME=FOLDER. May be repeated; the first one is the default.",
-            show_default="the one that comes with unembed",
+            show_default="all that are installed",
         ),
     ] = None,
     encoder: Annotated[
@@ -89,7 +90,7 @@ def serve(
         raise ConfigError(
             f"Other machines could reach {host}.", "Allow that with --public, and set a key; or leave out --host."
         )
-    from unembed.checkpoint import DEFAULT
+    from unembed.checkpoint import installed_inverters
     from unembed.server import Limits, Server, Settings, make_app
 
     given = {"queue": queue, "batch": batch}
@@ -101,10 +102,10 @@ def serve(
         allowed_origins=tuple(_origin(origin) for origin in allow_origin or []),
         **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
     )
-    served = [_name_and_location(named) for named in model or [DEFAULT]]
+    served = [_name_and_location(named) for named in model or installed_inverters()]
     encoders = _encoder_locations(encoder or [], [name for name, _ in served])
     listening = _listen(host, port)
-    models = [_load(name, location, encoders.get(name), engine, device) for name, location in served]
+    models = list(_load_all(served, encoders, engine, device, named=bool(model)))
     if public and settings.api_key is None:
         typer.echo(f"Anyone who can reach {host} can use this server: no key is set ({_KEY_VARIABLE}).", err=True)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
@@ -138,6 +139,21 @@ def _encoder_locations(given: list[str], models: list[str]) -> dict[str, str]:
         else:  # an address may contain a =
             locations[models[0]] = word
     return locations
+
+
+def _load_all(
+    served: list[tuple[str, str]], encoders: dict[str, str], engine: EngineName, device: str, *, named: bool
+) -> "Iterator[ServedModel]":
+    """Load inverters. One that nobody named is left out if it cannot be used, unless it is the first."""
+    from unembed.errors import UnembedError
+
+    for number, (name, location) in enumerate(served):
+        try:
+            yield _load(name, location, encoders.get(name), engine, device)
+        except UnembedError as error:
+            if named or not number:
+                raise
+            typer.echo(f"{name} is left out. {error.problem}", err=True)
 
 
 def _load(name: str, location: str, encoder: str | None, engine: EngineName, device: str) -> "ServedModel":

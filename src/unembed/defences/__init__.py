@@ -10,7 +10,7 @@ from unembed.defences.chain import (
     parse_chain,
     refuse_useless,
 )
-from unembed.defences.defence import DEFENCES, Defence, Description, Kind, apply, neighbours_kept
+from unembed.defences.defence import DEFENCES, Defence, Description, Kind, apply, neighbours_kept, words_leaked
 from unembed.defences.key import read_chain, write_chain
 from unembed.defences.transform import Transform
 
@@ -31,5 +31,6 @@ __all__ = [
     "parse_chain",
     "read_chain",
     "refuse_useless",
+    "words_leaked",
     "write_chain",
 ]

@@ -104,6 +104,24 @@ def neighbours_kept() -> dict[Kind, list[float]]:
     return shares
 
 
+@dataclass(frozen=True)
+class Leakage:
+    """Share of the content words that blind attackers read, at equal steps of the strength from 0 to 1."""
+
+    naive: list[float]
+    """Inverts the vectors as they are."""
+    adaptive: list[float]
+    """Knows the defence, tries it on 1,500 texts of its own, and maps the vectors back. Of a rotation it knows as many
+    stored vectors with their texts."""
+
+
+@cache
+def words_leaked() -> dict[Kind, Leakage]:
+    """Return what attackers read, for each kind: of 34 private sentences, by ``benchmarks/slider.py``."""
+    figures = json.loads(files(__package__).joinpath("leakage.json").read_text(encoding="utf-8"))
+    return {kind: Leakage(**values) for kind, values in figures.items()}
+
+
 def apply(vectors: np.ndarray, defence: Defence) -> np.ndarray:
     """Return defended copies of vectors (n, d): float32, of the same shape.
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from unembed._version import __version__
-from unembed.defences import DEFENCES, neighbours_kept
+from unembed.defences import DEFENCES, neighbours_kept, words_leaked
 from unembed.errors import UnembedError
 from unembed.measures import MEASURES
 from unembed.server.batcher import Batcher
@@ -261,6 +261,8 @@ def _defences() -> list[DefenceDescription]:
             high=defence.high,
             unit=defence.unit,
             neighbours=neighbours_kept()[kind],
+            naive=words_leaked()[kind].naive,
+            adaptive=words_leaked()[kind].adaptive,
         )
         for kind, defence in DEFENCES.items()
     ]

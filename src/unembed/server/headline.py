@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from unembed.auditing.leaks import find_leaks, gives_back
 from unembed.canvas import RoundTrip
-from unembed.measures import all_words, fate_of, fates, spoken_words
+from unembed.measures import all_words, fate_of, fates, function_words, spoken_words
 from unembed.server.models import ServedModel
 from unembed.server.schemas import Baseline, Headline, NamedLeak, ShownWord
 
@@ -38,7 +38,9 @@ def write_headline(recovered: str, trip: RoundTrip, model: ServedModel) -> Headl
     """Compare a recovered text with the text that was embedded."""
     words = fates(trip.embedded, all_words(recovered))
     guess = model.guess_without_vector(len(trip.ids))
-    found = gives_back(recovered, find_leaks(trip.embedded))
+    # "diagnosed with" marks what is private, but by itself gives nothing away.
+    private = [leak for leak in find_leaks(trip.embedded) if leak.runs[-1] not in function_words()]
+    found = gives_back(recovered, private)
     return Headline(
         words=[ShownWord(text=each.word, fate=each.fate) for each in words],
         same=sum(each.fate == "same" for each in words),

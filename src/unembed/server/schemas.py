@@ -326,6 +326,11 @@ class DefenceDescription(_Out):
         description="Share of the ten nearest neighbours that a search still finds, at equal steps from strength 0 to "
         "1; measured with all-MiniLM-L6-v2."
     )
+    naive: list[float] = Field(
+        description="Share of the content words that a blind attacker reads, at equal steps from strength 0 to 1; "
+        "measured with the default inverter."
+    )
+    adaptive: list[float] = Field(description="As naive, by an attacker who knows the defence and adapts to it.")
 
 
 class MeasureDescription(_Out):

@@ -1,5 +1,6 @@
 /** The controls that fold away: fills them with what the server offers, and keeps their labels and hints true. */
 
+import { drawCurve } from "./curve.js";
 import { element, find, slide } from "./dom.js";
 import { UNDEFENDED, searches } from "./settings.js";
 
@@ -95,14 +96,15 @@ export class Controls {
   refreshDefence({ defence: kind, strength }) {
     const defence = this.catalogue.defences.find((defence) => defence.kind === kind);
     if (!defence) return;
-    const { label, explanation, low, high, unit, neighbours } = defence;
+    const { label, explanation, low, high, unit } = defence;
     const amount = quantity(low + strength * (high - low), unit);
     const adjustable = low !== high;
     find("strength-control", HTMLElement).hidden = !adjustable;
     this.offerUndefended(kind !== "none");
     find("strength-value", HTMLOutputElement).value = amount;
-    const kept = kind === "none" ? "" : ` A search still finds about ${Math.round(100 * between(neighbours, strength))}% of the ten nearest texts.`;
-    find("defence-hint", HTMLElement).textContent = explanation + kept;
+    find("defence-hint", HTMLElement).textContent = explanation;
+    find("curve-panel", HTMLElement).hidden = kind === "none";
+    drawCurve(defence, strength);
     find("defence-choice", HTMLElement).textContent = kind === "none" ? "no defence yet" : adjustable ? `${label}, ${amount}` : label;
   }
 
@@ -148,19 +150,6 @@ function fill(select, options, usual) {
  */
 function quantity(value, unit) {
   return unit.startsWith("of ") ? `${Math.round(100 * value)} % ${unit}` : `${Number(value.toPrecision(2))} ${unit}`.trim();
-}
-
-/**
- * What values at equal steps from 0 to 1 say about a place between them.
- *
- * @param {number[]} values
- * @param {number} place
- * @returns {number}
- */
-function between(values, place) {
-  const position = place * (values.length - 1);
-  const left = Math.min(Math.floor(position), values.length - 2);
-  return values[left] + (position - left) * (values[left + 1] - values[left]);
 }
 
 /** @param {string} encoder its name without its organisation */

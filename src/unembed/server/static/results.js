@@ -101,16 +101,20 @@ function judge(result) {
 /** @param {Result} result */
 function describeBaseline({ headline }) {
   if (!headline?.words.length) return "";
-  const { found, text } = headline.without_vector;
-  return `Without the vector, the same model gets ${found || "none"} of them: it writes “${text}”`;
+  const { words, without_vector: { found, text } } = headline;
+  return `Without the vector, the same model gets ${found || "none"} of the ${words.length}: it writes “${text}”`;
 }
 
 /** @param {Compared[]} lanes */
 function showLeaks(lanes) {
-  const found = new Map(lanes.flatMap(({ result }) => result.headline?.leaks ?? []).map((leak) => [`${leak.kind} ${leak.text}`, leak]));
+  /** @type {Map<string, Set<string>>} */
+  const found = new Map();
+  for (const { name, text } of lanes.flatMap(({ result }) => result.headline?.leaks ?? [])) {
+    found.set(name, (found.get(name) ?? new Set()).add(text));
+  }
   leaks.hidden = !found.size;
   leaks.replaceChildren(
-    ...[...found.values()].map(({ name, text }) => element("li", {}, `${capital(name)} leaked: `, element("strong", {}, text))),
+    ...[...found].map(([name, texts]) => element("li", {}, `${capital(name)} leaked: `, element("strong", {}, [...texts].join(", ")))),
   );
 }
 

@@ -21,7 +21,7 @@
  * @typedef {{name: string, identity: string, encoder: string, languages: string[], lower_case: boolean, dimension: number, canvas_length: number, strategies: string[],
  *   guided: boolean, parameters: number, default: boolean}} Model
  * @typedef {{kind: string, label: string, explanation: string, low: number, high: number, unit: string,
- *   neighbours: number[]}} Defence
+ *   neighbours: number[], naive: number[], adaptive: number[]}} Defence
  * @typedef {{steps: number, rounds: number, text_characters: number, batch: number}} Limits
  * @typedef {{models: Model[], defences: Defence[], measures: Measure[], limits: Limits}} Catalogue
  * @typedef {{text: string, difficulty: "easy" | "hard"}} Example
