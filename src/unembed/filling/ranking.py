@@ -14,6 +14,7 @@ from unembed.engine import Engine
 from unembed.filling.likelihood import Combination, SlotLikelihood
 from unembed.filling.memory import FilledVectors
 from unembed.filling.pieces import Pieces
+from unembed.filling.refining import refine
 from unembed.filling.screening import Screen
 from unembed.filling.search import SlotCandidates, SlotSearch
 from unembed.filling.template import Template
@@ -57,8 +58,18 @@ class Ranked:
 class FillingTask:
     """A template with a list of candidates for each slot."""
 
-    def __init__(self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]]) -> None:
-        self._tools, self.template, self.candidates = tools, template, candidates
+    def __init__(
+        self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]], free: Sequence[int] = ()
+    ) -> None:
+        """Read the candidates.
+
+        Args:
+            tools: of the inverter.
+            template: the known text.
+            candidates: of each slot.
+            free: slots for which other texts are tried, too, if the encoder can say which.
+        """
+        self._tools, self.template, self.candidates, self._free = tools, template, candidates, free
         self._pieces = [Pieces(tools.tokenizer, template, slot, own) for slot, own in enumerate(candidates)]
         self._likelihood = SlotLikelihood(
             tools.engine, tools.noise, tools.tokenizer, template, candidates, self._pieces
@@ -67,11 +78,11 @@ class FillingTask:
     @property
     def count(self) -> int:
         """How many ways there are to fill the slots."""
-        return prod(map(len, self.candidates))
+        return prod(map(len, self._vectors.candidates))
 
     def values(self, combination: Combination) -> list[str]:
         """Return what stands in each slot."""
-        return [own[index] for own, index in zip(self.candidates, combination, strict=True)]
+        return self._vectors.values(combination)
 
     @cached_property
     def _screens(self) -> list[Screen]:
@@ -114,7 +125,13 @@ class FillingTask:
             rounded=oracle is not None and oracle.rounds,
             interrupted=interrupted,
         )
-        found = [combination for combination, _ in search.run(likeliest[0] if likeliest else (0,) * len(slots))]
+        scored = search.run(likeliest[0] if likeliest else (0,) * len(slots))
+        if oracle and self._free:
+            left = calls - (len(self._vectors) - before)
+            scored = refine(
+                oracle, self._vectors, self._free, scored, normalise(vector), calls=left, enough=search.enough
+            )
+        found = [combination for combination, _ in scored]
         best = found[:_VERIFIED] if oracle else list(dict.fromkeys([*found[:_READ], *likeliest[:_READ]]))
         vectors = self._vectors.embed(best)
         embedded = len(self._vectors) - before
