@@ -78,8 +78,8 @@ class Filler:
         task, ranked = self.rank(vector)
         order, shares, absent = probabilities(self.way, self.describe(ranked), task.count)
         if self._free:
-            measured = ranked.cosines is not None and self.way == "encoder"
-            shares, absent = limit_free(shares, absent, float(ranked.cosines[order[0]]) if measured else 0.0)
+            exact = ranked.cosines[order[0]] if ranked.cosines is not None and self.way == "encoder" else 0.0
+            shares, absent = limit_free(shares, absent, float(exact))
         answers = []
         for place, share in zip(order[: self._top].tolist(), shares.tolist(), strict=False):
             values = task.values(ranked.combinations[place])
