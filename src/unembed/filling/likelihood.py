@@ -68,7 +68,7 @@ class SlotLikelihood:
         if not self.possible:
             longest = self._engine.config.canvas_length
             raise ConfigError(
-                f"This inverter's canvas does not hold the template: it has more than {longest} tokens, or slots touch.",
+                f"The template has more than {longest} tokens, or slots that touch: no canvas holds it.",
                 "Without the encoder, change the template; with the encoder it may have any length.",
             )
 
