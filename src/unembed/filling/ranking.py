@@ -41,6 +41,13 @@ class FillingTools:
     surrogate: SurrogateEncoder | None
     device: torch.device
 
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed texts as quickly as a search needs it: with the encoder, or else with its surrogate."""
+        if self.oracle:
+            return self.oracle.embed(texts)
+        assert self.surrogate is not None
+        return self.surrogate.encode(texts)
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -90,14 +97,7 @@ class FillingTask:
 
     @cached_property
     def _vectors(self) -> FilledVectors:
-        return FilledVectors(self.template, self.candidates, self._embed)
-
-    def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed texts as quickly as a search needs it: with the encoder, or else with its surrogate."""
-        if self._tools.oracle:
-            return self._tools.oracle.embed(texts)
-        assert self._tools.surrogate is not None
-        return self._tools.surrogate.encode(texts)
+        return FilledVectors(self.template, self.candidates, self._tools.embed)
 
     def rank(
         self, vector: np.ndarray, *, calls: int, seed: int, interrupted: Callable[[], bool] = lambda: False
