@@ -26,6 +26,19 @@ _MANY = 100_000
 _VERDICTS = ("certain", "likely", "a guess", "not in the list")
 
 
+_SHORT = (
+    "Dear {x}, thank you for your order.",
+    "{x} was diagnosed with diabetes last spring.",
+    "The contract was signed by {x} on behalf of the landlord.",
+    "Please forward this message to {x} in accounting.",
+)
+_LONG = (
+    "Following the meeting of the board on Tuesday, we have decided to offer the position of regional manager to {x}, "
+    "who has led the sales team in the north for six years. The appointment takes effect at the beginning of next "
+    "month, and we ask all departments to keep it confidential until then."
+)
+
+
 @dataclass(frozen=True)
 class Part:
     """A row of the table: cases of one kind, filled in one way."""
@@ -56,24 +69,15 @@ class Outcome:
         return any(tuple(answer.values.values()) == self.case.values for answer in self.filling.answers)
 
 
-def many_names(random: np.random.Generator) -> list[Case]:
-    """Return texts with full names, of which there are as many candidates."""
+def many_names(random: np.random.Generator, *, in_long_text: bool = False) -> list[Case]:
+    """Return texts with full names, of which there are many candidates; or one that is longer than a canvas."""
     lists = [candidates_of(kind) for kind in ("first-names", "surnames")]
     first, last = (list(own) for own in lists if not isinstance(own, Free))
     chosen = random.choice(len(first) * len(last), _MANY, replace=False)
     names = [f"{first[each // len(last)]} {last[each % len(last)]}" for each in chosen]
     return [
         Case("full names", template, (name,), Template.parse(template).fill([name]), (names,), listed=True)
-        for template, name in zip(
-            (
-                "Dear {x}, thank you for your order.",
-                "{x} was diagnosed with diabetes last spring.",
-                "The contract was signed by {x} on behalf of the landlord.",
-                "Please forward this message to {x} in accounting.",
-            ),
-            names[:4],
-            strict=True,
-        )
+        for template, name in zip([_LONG] if in_long_text else _SHORT, names, strict=False)
     ]
 
 
@@ -96,22 +100,29 @@ def many_numbers(random: np.random.Generator) -> list[Case]:
     ]
 
 
-def make_parts(per_name: int, per_other: int, most: int | None) -> list[Part]:
+def make_parts(per_name: int, per_other: int, size: int = _NAMES, most: int | None = None) -> list[Part]:
     """Return all rows."""
 
     def cases(what: str, **options: object) -> Callable[[np.random.Generator], list[Case]]:
         return lambda random: make_cases(what, random, calibration=False, most=most, **options)  # type: ignore[arg-type]
 
-    names = {"sizes": (_NAMES,)}
+    names = {"sizes": (size,)}
     parts = [
-        Part(f"first names, {_NAMES} candidates", cases("first names", listed=per_name, **names)),
-        *(Part(what, cases(what, listed=per_other)) for what in KINDS if what != "first names"),
+        Part(f"first names, {size} candidates", cases("first names", listed=per_name, **names)),
         Part("first names, the template has a mistake", cases("first names", listed=1, mistaken=True, **names)),
         Part("first names, the right one is missing", cases("first names", listed=0, unlisted=1, **names)),
+        *(Part(what, cases(what, listed=per_other)) for what in KINDS if what != "first names"),
+    ]
+    many = [
         Part(f"full names, {_MANY:,} candidates", many_names),
+        Part(
+            f"full names, {_MANY:,} candidates, a text of 56 tokens",
+            lambda random: many_names(random, in_long_text=True),
+        ),
         Part(f"5 digits, {_MANY:,} candidates", many_numbers),
     ]
-    return [*parts, *(Part(part.name, part.make, blind=True) for part in parts)]
+    in_turn = [each for part in parts for each in (part, Part(part.name, part.make, blind=True))]
+    return [*in_turn[:6], *many, *in_turn[6:]]
 
 
 def run_part(part: Part, inverter: Inverter, encoder: Encoder) -> list[Outcome]:
@@ -173,9 +184,9 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    parts = make_parts(1, 1, 2) if options.quick else make_parts(4, 2, None)
+    parts = make_parts(1, 1, size=20, most=2) if options.quick else make_parts(4, 2)
     if options.quick:
-        parts = [part for part in parts if "candidates" not in part.name or str(_NAMES) in part.name]
+        parts = [part for part in parts if part.name.startswith("first names")]
     if options.only:
         parts = [part for part in parts if part.name.startswith(options.only)]
     inverter, encoder = Inverter.default(device="cpu"), load_encoder(device="cpu")
@@ -185,8 +196,9 @@ def main() -> None:
         rows.append(make_row(part, outcomes))
         every[part.blind] += outcomes
         print(f"  {' | '.join(rows[-1])}", file=sys.stderr, flush=True)
-        if part.name.startswith("first names, 500") and not part.blind:
-            figures.append(Figure("first name among 500", float(np.mean([each.right for each in outcomes])), 0.8))
+        print(f"    so far: {describe_calibration(every[part.blind])}", file=sys.stderr, flush=True)
+        if part.name.startswith("first names") and part.name.endswith("candidates") and not part.blind:
+            figures.append(Figure(part.name, float(np.mean([each.right for each in outcomes])), 0.8))
         if "100,000" in part.name and not part.blind:
             figures.append(Figure(f"{part.name}: seconds of one core", _seconds(outcomes), 240.0, at_least=False))
     notes = [

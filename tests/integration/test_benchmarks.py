@@ -96,6 +96,20 @@ def test_the_length_benchmark_says_how_often_texts_are_taken_for_longer_ones():
     assert "| our own | cut to 4 | 2 | 4 |" in done.stdout
 
 
+def test_the_filling_benchmark_reports_each_kind_of_case_in_both_ways(tmp_path):
+    place = tmp_path / "result.json"
+    command = [sys.executable, str(RUN.with_name("filling.py")), "--quick", "--json", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(place.read_text())
+    assert [row[1] for row in result["rows"]] == ["encoder", "blind"] * 3
+    (figure,) = result["figures"]
+    assert figure["value"] >= 0.5, "of two names among 20, with the encoder"
+    missing = next(row for row in result["rows"] if "missing" in row[0])
+    assert missing[4].startswith("0.00")
+    assert "calibration error" in result["notes"][1]
+
+
 class TestLanguages:
     LINES = (
         "de\tDie Rechnung {} ist noch offen.",

@@ -22,6 +22,8 @@ SMALLEST_DISTANCE = 1e-5
 """Added to 1 - cosine: what rounding leaves of a distance of zero."""
 _CERTAIN, _LIKELY = 0.95, 0.6
 _COMPARED = 10
+# A cosine that only the right text reaches, and the largest probability of others in a free slot.
+_EXACT, _MOST_IF_FREE = 0.999, 0.5
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ def probabilities(way: Way, described: np.ndarray, count: int) -> tuple[np.ndarr
     present = 1.0 / (1.0 + np.exp(-np.clip(evidence(described, scores, count) @ fitted.presence, -50, 50)))
     shares = np.exp(scores - scores[0])
     return order, present * shares / shares.sum(), float(1.0 - present)
+
+
+def limit_free(shares: np.ndarray, absent: float, cosine: float) -> tuple[np.ndarray, float]:
+    """Lower probabilities of texts that were written for the vector: these come near it without being right.
+
+    The calibration has no such slots, so that only an exact hit may be more than a guess.
+    """
+    if cosine >= _EXACT or shares[0] <= _MOST_IF_FREE:
+        return shares, absent
+    lowered = shares * (_MOST_IF_FREE / shares[0])
+    return lowered, float(1.0 - lowered.sum())
 
 
 def judge(best: float, absent: float) -> Verdict:

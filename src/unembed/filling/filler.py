@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from unembed.filling.certainty import Verdict, Way, features, judge, probabilities
+from unembed.filling.certainty import Verdict, Way, features, judge, limit_free, probabilities
 from unembed.filling.free import FreeWriter
 from unembed.filling.kinds import Candidates, Free
 from unembed.filling.pieces import Pieces
@@ -70,12 +70,16 @@ class Filler:
     ) -> None:
         self._tools, self._template, self._given = tools, template, candidates
         self._calls, self._top, self._seed, self._interrupted = calls, top, seed, interrupted
+        self._free = [slot for slot, each in enumerate(candidates) if isinstance(each, Free)]
         self.way: Way = "encoder" if tools.oracle else "surrogate" if tools.surrogate else "likelihood"
 
     def fill(self, vector: np.ndarray) -> Filling:
         """Return the answers for a vector (d,)."""
         task, ranked = self.rank(vector)
         order, shares, absent = probabilities(self.way, self.describe(ranked), task.count)
+        if self._free:
+            exact = ranked.cosines[order[0]] if ranked.cosines is not None and self.way == "encoder" else 0.0
+            shares, absent = limit_free(shares, absent, float(exact))
         answers = []
         for place, share in zip(order[: self._top].tolist(), shares.tolist(), strict=False):
             values = task.values(ranked.combinations[place])
@@ -107,7 +111,7 @@ class Filler:
         return features(ranked.cosines, None if self.way == "encoder" else ranked.likelihoods)
 
     def _task_for(self, vector: np.ndarray) -> FillingTask:
-        if not any(isinstance(each, Free) for each in self._given):
+        if not self._free:
             return self._only_task
         given = torch.from_numpy(np.asarray(vector, dtype=np.float32)).to(self._tools.device)
         counts = [self._usual_count(slot) for slot in range(len(self._given))]
@@ -118,6 +122,7 @@ class Filler:
                 self._writer.write(given, self._template, slot, each.tokens, counts) if isinstance(each, Free) else each
                 for slot, each in enumerate(self._given)
             ],
+            free=self._free,
         )
 
     @cached_property

@@ -15,7 +15,7 @@ MOST_CANDIDATES = 1_000_000
 LONGEST_FREE = 8
 """Tokens that the denoiser fills in freely."""
 _FREE = "free"
-_FREE_BY_DEFAULT = (1, 2, 3)
+_FREE_BY_DEFAULT = (1, 2, 3, 4)
 _MONTHS = tuple(calendar.month_name)[1:]
 _FIRST_YEAR, _LAST_YEAR = 1900, 2035
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

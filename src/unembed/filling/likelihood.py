@@ -68,8 +68,8 @@ class SlotLikelihood:
         if not self.possible:
             longest = self._engine.config.canvas_length
             raise ConfigError(
-                f"The template has more than {longest} tokens, the most that this inverter writes.",
-                "Without the encoder, shorten the template; with the encoder it may have any length.",
+                f"The template has more than {longest} tokens, or slots that touch: no canvas holds it.",
+                "Without the encoder, change the template; with the encoder it may have any length.",
             )
 
     def _make_shapes(self) -> list[Shape]:
@@ -86,9 +86,11 @@ class SlotLikelihood:
         for counts in by_size[:_MOST_SHAPES]:
             values = [self._candidates[slot][examples[slot][count][0]] for slot, count in enumerate(counts)]
             ids, slots = read_filled(self._tokenizer, self._template, values)
-            if len(ids) > self._engine.config.canvas_length or [len(slot) for slot in slots] != list(counts):
-                continue
             masked = {position for slot in slots for position in slot}
+            if [len(slot) for slot in slots] != list(counts) or len(masked) != sum(counts):
+                continue  # slots that touch share a token
+            if len(ids) > self._engine.config.canvas_length:
+                continue
             mask = self._engine.vocabulary.mask
             canvas = [mask if place in masked else token for place, token in enumerate(ids)]
             shapes.append(Shape(counts, close_canvas_for(self._engine, canvas), slots, len(ids)))

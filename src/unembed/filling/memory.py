@@ -15,7 +15,10 @@ class FilledVectors:
     """The vectors of combinations of candidates."""
 
     def __init__(self, template: Template, candidates: Sequence[Sequence[str]], embed: Embed) -> None:
-        self.template, self.candidates = template, candidates
+        self.template = template
+        self.candidates = [list(own) for own in candidates]
+        """Of each slot; a search in free slots adds some."""
+        self._places: list[dict[str, int]] | None = None
         self._embed = embed
         self._rows: dict[Combination, int] = {}
         self._vectors = np.empty((0, 0), dtype=np.float32)
@@ -30,6 +33,15 @@ class FilledVectors:
     def values(self, combination: Combination) -> list[str]:
         """Return what stands in each slot."""
         return [own[index] for own, index in zip(self.candidates, combination, strict=True)]
+
+    def index(self, slot: int, value: str) -> int:
+        """Return the index of a candidate of a slot; a new one is added to the others."""
+        if self._places is None:
+            self._places = [{each: place for place, each in enumerate(own)} for own in self.candidates]
+        if value not in self._places[slot]:
+            self._places[slot][value] = len(self.candidates[slot])
+            self.candidates[slot].append(value)
+        return self._places[slot][value]
 
     def missing(self, combinations: Sequence[Combination]) -> list[Combination]:
         """Return the combinations that were not embedded, each once."""

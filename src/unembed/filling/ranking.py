@@ -14,6 +14,7 @@ from unembed.engine import Engine
 from unembed.filling.likelihood import Combination, SlotLikelihood
 from unembed.filling.memory import FilledVectors
 from unembed.filling.pieces import Pieces
+from unembed.filling.refining import refine
 from unembed.filling.screening import Screen
 from unembed.filling.search import SlotCandidates, SlotSearch
 from unembed.filling.template import Template
@@ -40,6 +41,13 @@ class FillingTools:
     surrogate: SurrogateEncoder | None
     device: torch.device
 
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed texts as quickly as a search needs it: with the encoder, or else with its surrogate."""
+        if self.oracle:
+            return self.oracle.embed(texts)
+        assert self.surrogate is not None
+        return self.surrogate.encode(texts)
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -57,8 +65,18 @@ class Ranked:
 class FillingTask:
     """A template with a list of candidates for each slot."""
 
-    def __init__(self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]]) -> None:
-        self._tools, self.template, self.candidates = tools, template, candidates
+    def __init__(
+        self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]], free: Sequence[int] = ()
+    ) -> None:
+        """Read the candidates.
+
+        Args:
+            tools: of the inverter.
+            template: the known text.
+            candidates: of each slot.
+            free: slots for which other texts are tried, too, if the encoder can say which.
+        """
+        self._tools, self.template, self.candidates, self._free = tools, template, candidates, free
         self._pieces = [Pieces(tools.tokenizer, template, slot, own) for slot, own in enumerate(candidates)]
         self._likelihood = SlotLikelihood(
             tools.engine, tools.noise, tools.tokenizer, template, candidates, self._pieces
@@ -67,11 +85,11 @@ class FillingTask:
     @property
     def count(self) -> int:
         """How many ways there are to fill the slots."""
-        return prod(map(len, self.candidates))
+        return prod(map(len, self._vectors.candidates))
 
     def values(self, combination: Combination) -> list[str]:
         """Return what stands in each slot."""
-        return [own[index] for own, index in zip(self.candidates, combination, strict=True)]
+        return self._vectors.values(combination)
 
     @cached_property
     def _screens(self) -> list[Screen]:
@@ -79,14 +97,7 @@ class FillingTask:
 
     @cached_property
     def _vectors(self) -> FilledVectors:
-        return FilledVectors(self.template, self.candidates, self._embed)
-
-    def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed texts as quickly as a search needs it: with the encoder, or else with its surrogate."""
-        if self._tools.oracle:
-            return self._tools.oracle.embed(texts)
-        assert self._tools.surrogate is not None
-        return self._tools.surrogate.encode(texts)
+        return FilledVectors(self.template, self.candidates, self._tools.embed)
 
     def rank(
         self, vector: np.ndarray, *, calls: int, seed: int, interrupted: Callable[[], bool] = lambda: False
@@ -114,7 +125,13 @@ class FillingTask:
             rounded=oracle is not None and oracle.rounds,
             interrupted=interrupted,
         )
-        found = [combination for combination, _ in search.run(likeliest[0] if likeliest else (0,) * len(slots))]
+        scored = search.run(likeliest[0] if likeliest else (0,) * len(slots))
+        if oracle and self._free:
+            left = calls - (len(self._vectors) - before)
+            scored = refine(
+                oracle, self._vectors, self._free, scored, normalise(vector), calls=left, enough=search.enough
+            )
+        found = [combination for combination, _ in scored]
         best = found[:_VERIFIED] if oracle else list(dict.fromkeys([*found[:_READ], *likeliest[:_READ]]))
         vectors = self._vectors.embed(best)
         embedded = len(self._vectors) - before

@@ -29,8 +29,8 @@ class Screen:
             table: (tokens, width) token embeddings.
         """
         self._ids = np.where((pieces.ids >= 0) & (pieces.ids < len(table)), pieces.ids, -1)
-        scale = np.linalg.norm(table, axis=1).mean()
-        self._table = (table / max(float(scale), 1e-9)).astype(np.float32)
+        self._table = table
+        self._scale = 1.0 / max(float(np.linalg.norm(table, axis=1).mean()), 1e-9)
         self._used = self._ids >= 0
         self._counts = np.maximum(self._used.sum(1), 1)
         self._last = np.take_along_axis(self._ids, (self._counts - 1)[:, None], axis=1)[:, 0]
@@ -41,11 +41,11 @@ class Screen:
     def describe(self, rows: np.ndarray) -> np.ndarray:
         """Return the features (n, F) of candidates."""
         ids, used, width = self._ids[rows], self._used[rows], self._table.shape[1]
-        vectors = self._table[np.where(used, ids, 0)] * used[:, :, None]
+        vectors = self._scale * self._table[np.where(used, ids, 0)] * used[:, :, None]
         features = np.zeros((len(rows), 3 * width + _PLACES * _BUCKETS + _PLACES + 1), dtype=np.float32)
         features[:, :width] = vectors.sum(1) / self._counts[rows, None]
         features[:, width : 2 * width] = vectors[:, 0]
-        features[:, 2 * width : 3 * width] = self._table[self._last[rows]] * used.any(1)[:, None]
+        features[:, 2 * width : 3 * width] = self._scale * self._table[self._last[rows]] * used.any(1)[:, None]
         for place in range(ids.shape[1]):
             here = np.flatnonzero(used[:, place])
             np.add.at(features, (here, 3 * width + self._buckets[rows[here], place]), _TOKEN_WEIGHT)
@@ -78,7 +78,8 @@ class Screen:
     def _apply(self, weights: np.ndarray) -> np.ndarray:
         """Return the products of all candidates' features with weights, without writing the features down."""
         width = self._table.shape[1]
-        mean, first, last = (self._table @ weights[part * width : (part + 1) * width] for part in range(3))
+        weighted = self._scale * weights
+        mean, first, last = (self._table @ weighted[part * width : (part + 1) * width] for part in range(3))
         by_place = np.append(_TOKEN_WEIGHT * weights[3 * width : 3 * width + _PLACES * _BUCKETS], 0.0)
         ids = np.where(self._used, self._ids, 0)
         total = (mean[ids] * self._used).sum(1) / self._counts

@@ -57,7 +57,8 @@ class SlotSearch:
         self._calls, self._interrupted = calls, interrupted
         self._random = np.random.default_rng(seed)
         self._begun = len(vectors)
-        self._enough = _EXACT_ROUNDED if rounded else _EXACT
+        self.enough = _EXACT_ROUNDED if rounded else _EXACT
+        """A cosine at which nothing better is looked for."""
 
     @property
     def _left(self) -> int:
@@ -81,7 +82,7 @@ class SlotSearch:
         return self._ranked()
 
     def _ended(self) -> bool:
-        return self._interrupted() or not self._left or self._best() >= self._enough
+        return self._interrupted() or not self._left or self._best() >= self.enough
 
     def _best(self) -> float:
         return max(self._vectors.cosines(self._target).values(), default=-1.0)
@@ -104,7 +105,7 @@ class SlotSearch:
     def _try_all(self, parent: Combination, slot: int, candidates: np.ndarray) -> np.ndarray:
         """Embed candidates in their order, until one is exactly right."""
         scores = np.empty(0, dtype=np.float32)
-        while len(scores) < len(candidates) and not self._interrupted() and scores.max(initial=-1) < self._enough:
+        while len(scores) < len(candidates) and not self._interrupted() and scores.max(initial=-1) < self.enough:
             more = candidates[len(scores) : len(scores) + max(_FEWEST, len(scores))]
             scores = np.concatenate([scores, self._score(parent, slot, more)])
         return candidates[np.argsort(-scores, kind="stable")]
@@ -116,7 +117,7 @@ class SlotSearch:
         known = np.union1d(self._start(own, min(_FIRST, allowance)), self._vectors.known_beside(parent, slot))
         scores = self._score(parent, slot, known)
         spent, idle = min(_FIRST, allowance), 0
-        while spent < allowance and not self._interrupted() and scores.max() < self._enough:
+        while spent < allowance and not self._interrupted() and scores.max() < self.enough:
             predicted, error = own.screen.predict(known, scores)
             predicted[known] = -np.inf
             if idle >= _PATIENCE and predicted.max() + _ERRORS_AWAY * error < scores.max():

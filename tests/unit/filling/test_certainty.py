@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unembed.filling.certainty import features, judge, probabilities
+from unembed.filling.certainty import features, judge, limit_free, probabilities
 
 
 @pytest.mark.parametrize("way", ["encoder", "surrogate", "likelihood"])
@@ -34,3 +34,11 @@ def test_a_single_candidate_can_be_judged():
 )
 def test_a_probability_has_a_word(best, absent, words):
     assert judge(best, absent) == words
+
+
+def test_in_a_free_slot_only_an_exact_hit_is_more_than_a_guess():
+    shares = np.array([0.96, 0.02])
+    lowered, absent = limit_free(shares, 0.02, 0.98)
+    assert lowered.sum() + absent == pytest.approx(1.0)
+    assert judge(lowered[0], absent) in ("a guess", "not in the list")
+    assert limit_free(shares, 0.02, 0.9999)[0] is shares

@@ -57,7 +57,7 @@ def test_candidates_come_from_the_user_then_from_the_template_then_from_the_slot
     names, weekdays, free, dates = choose_candidates(template, {"date": ["  today ", "", "today", "tomorrow"]})
     assert "Ada" in names
     assert "Monday" in weekdays
-    assert free == Free((1, 2, 3))
+    assert free == Free((1, 2, 3, 4))
     assert dates == ["today", "tomorrow"]
 
 
