@@ -368,7 +368,7 @@ def _show_copy(copy: Any, as_json: bool) -> None:
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
     if copy.not_undone:
         typer.echo(
-            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left to tell the cell. "
+            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left of them. "
             "Keep the original vectors.",
             err=True,
         )
