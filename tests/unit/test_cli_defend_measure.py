@@ -88,7 +88,10 @@ def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
 
 def test_the_guided_attacker_tries_what_it_is_asked_to(defend, source, tmp_path):
     chains = ("--with", "int8", "--with", "int4", "--guided-at", "int4")
-    assert defend(source, "--size", 3, "--guided", 1, "--calls", 10, *chains, "--attackers", "naive,guided").code == 0
+    ended = defend(source, "--size", 3, "--guided", 1, "--calls", 10, *chains, "--attackers", "naive,guided")
+    assert ended.code == 0, ended.err
+    assert re.search(r"int8: F1 [\d.]+ by naive; neighbours@10", ended.err)
+    assert re.search(r"int4: F1 [\d.]+ by naive; guided [\d.]+; neighbours@10", ended.err)
     report = json.loads((tmp_path / "out" / "defences.json").read_text())
     tried = {setting["chain"]: len(setting["leakages"][0]["attacks"]) for setting in report["settings"]}
     assert tried == {"int8": 1, "int4": 2}

@@ -341,11 +341,10 @@ def _guided_at(named: list[str] | None, chains: dict[str, list[str]], strengths:
 
 def _show_setting(setting: "Setting") -> None:
     """Print what is known of a setting as soon as it is measured."""
-    strongest = setting.leakages[0].strongest
-    searched = setting.searches[0]
+    guided = "" if setting.guided_leakage is None else f"; guided {setting.guided_leakage:.3f}"
     typer.echo(
-        f"{setting.name}: F1 {setting.leakage:.3f} by {strongest.name}, {searched.measure} {setting.utility:.3f}, "
-        f"{setting.seconds:.0f} s",
+        f"{setting.name}: F1 {setting.leakage:.3f} by {setting.leakages[0].strongest_blind.name}{guided}; "
+        f"{setting.searches[0].measure} {setting.utility:.3f}; {setting.seconds:.0f} s",
         err=True,
     )
 
@@ -369,8 +368,8 @@ def _show_copy(copy: Any, as_json: bool) -> None:
     typer.echo(f"{copy.path}: {copy.rows:,} vectors, {copy.different:,} of them different.")
     if copy.not_undone:
         typer.echo(
-            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left to tell the "
-            "cell. Keep the original vectors.",
+            f"About {percent(copy.not_undone)} cannot be turned back with the key: too little is left of them. "
+            "Keep the original vectors.",
             err=True,
         )
     if copy.key is not None:
