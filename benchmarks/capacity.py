@@ -1,7 +1,8 @@
 """How much fits into a vector: what comes back of texts of 8 to 128 tokens, blind and with the encoder.
 
 The texts are the starts of the lines of a file, cut to each number of tokens; a line that is shorter is left out. The
-length is guessed. Several inverters are compared on the same vectors.
+length is guessed. Several inverters are compared on the same vectors. A guided search takes time, so it gets fewer
+texts, and none that is longer than what the inverter writes.
 """
 
 import sys
@@ -105,6 +106,8 @@ def main() -> None:
     curves: dict[str, dict[int, dict[str, np.ndarray]]] = {way.name: {} for way in ways}
     for tokens in options.tokens:
         for way in ways:
+            if way.options.searches and tokens > way.inverter.info.model.canvas_length:
+                continue  # no text that it writes can be the right one
             values = recover(way, encoder, lines, tokens)
             if not values:
                 continue
