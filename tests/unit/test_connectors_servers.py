@@ -4,6 +4,7 @@ No package has these servers, so what is tested is the protocol as it is documen
 """
 
 import base64
+import sys
 from collections import Counter
 
 import numpy as np
@@ -362,7 +363,7 @@ def test_a_password_in_an_address_is_sent_and_not_shown():
 def test_a_run_that_a_server_ended_is_continued_when_it_is_back(
     run_cli, fake_encoder, readout_checkpoint, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("unembed.cli.words._BATCH", 8)
+    monkeypatch.setattr(sys.modules["unembed.cli.words"], "_BATCH", 8)
     monkeypatch.setattr("unembed.connectors.http._TRIES", 1)
     fake = Elastic(vectors=fake_encoder.encode(TEXTS), fail_after=2)
     with serving_json(fake) as (address, _):
