@@ -409,3 +409,16 @@ class TestMistakes:
 
     def test_a_folder(self, tmp_path):
         self.fails(tmp_path, None, "is a folder")
+
+
+@pytest.mark.parametrize("rows", [1000, 20_000])  # in each group
+def test_a_large_parquet_file_is_never_in_memory_as_a_whole(tmp_path, rows):
+    values = pyarrow.array(np.random.default_rng(0).normal(size=20_000 * 256).astype(np.float32))
+    table = pyarrow.table([pyarrow.FixedSizeListArray.from_arrays(values, 256)], names=["v"])
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=rows, compression="none")
+    assert (tmp_path / "x.parquet").stat().st_size > 20e6
+    del values, table
+    before, most = pyarrow.total_allocated_bytes(), 0
+    for _ in read_vectors(tmp_path / "x.parquet", batch_rows=512).records:
+        most = max(most, pyarrow.total_allocated_bytes() - before)
+    assert most < 8e6

@@ -4,6 +4,7 @@ No package has these servers, so what is tested is the protocol as it is documen
 """
 
 import base64
+import sys
 from collections import Counter
 
 import numpy as np
@@ -57,7 +58,8 @@ class Weaviate:
 class Elastic:
     """A scroll over an index."""
 
-    def __init__(self, version="8.15.0", distribution=None, kind=None, vectors=VECTORS, fail_after=None):
+    def __init__(self, version="8.15.0", distribution=None, kind=None, vectors=VECTORS, fail_after=None, narrow=False):
+        self.narrow = narrow  # a key that may read the index, and nothing else
         self.version = {"number": version} | ({"distribution": distribution} if distribution else {})
         self.kind = kind or {"type": "dense_vector", "dims": 8, "similarity": "cosine"}
         self.vectors, self.fail_after = [vector.tolist() for vector in vectors], fail_after
@@ -65,17 +67,20 @@ class Elastic:
 
     def __call__(self, method, path, query, body):
         if path == "/":
-            return {"version": self.version}
+            return (403, {"error": "not allowed"}) if self.narrow else {"version": self.version}
         if path == "/_cat/indices":
+            assert not self.narrow
             return [{"index": "docs"}, {"index": "other"}, {"index": ".security"}]
-        if path == "/_cat/aliases":
-            return [{"alias": "current", "index": "docs"}]
         if path in ("/docs/_mapping", "/current/_mapping"):
             nested = {"properties": {"vector": self.kind, "text": {"type": "text"}}}
             return {"docs": {"mappings": {"properties": {"passage": nested, "year": {"type": "long"}}}}}
         if path in ("/docs/_count", "/current/_count"):
             return {"count": len(self.vectors)}
+        if path.endswith("/_mapping"):
+            return 404, {"error": "index_not_found_exception"}
         if path in ("/docs/_search", "/current/_search"):
+            if "exclude_vectors" in body["_source"] and self.version["number"] < "9.2":
+                return 400, {"error": "unknown field [exclude_vectors]"}
             self.open, self.pages, self.wanted = True, 0, body
             return self.page()
         assert path == "/_search/scroll"
@@ -185,7 +190,7 @@ class TestWeaviate:
 
 class TestElasticsearch:
     ALLOWED = (
-        *("GET /", "GET /_cat/indices", "GET /_cat/aliases", "GET /docs/_mapping", "GET /docs/_count"),
+        *("GET /", "GET /_cat/indices", "GET /docs/_mapping", "GET /docs/_count"),
         *("POST /docs/_search", "POST /_search/scroll", "DELETE /_search/scroll"),
     )
     IDS = tuple(f"id-{row}" for row in range(40))
@@ -207,6 +212,11 @@ class TestElasticsearch:
             source = check(f"opensearch:{address}#docs", asked, self.ALLOWED, self.IDS)
         assert source.storage.kind == "OpenSearch index"
         assert (source.storage.precision, source.storage.distance) == ("int8", "innerproduct")
+
+    @pytest.mark.parametrize("version", ["8.15.0", "9.2.1"])
+    def test_a_key_for_one_index_is_enough(self, version):
+        with serving_json(Elastic(version, narrow=True)) as (address, asked):
+            check(f"elasticsearch:{address}#docs", asked, self.ALLOWED, self.IDS)
 
     def test_an_alias_is_read_like_an_index(self):
         with serving_json(Elastic()) as (address, _):
@@ -348,3 +358,22 @@ def test_a_password_in_an_address_is_sent_and_not_shown():
         source = open_vectors(f"elasticsearch:{address.replace('//', '//me:secret@')}#docs")
         assert sum(map(len, source.records)) == 40
     assert "secret" not in source.name
+
+
+def test_a_run_that_a_server_ended_is_continued_when_it_is_back(
+    run_cli, fake_encoder, readout_checkpoint, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["unembed.cli.words"], "_BATCH", 8)
+    monkeypatch.setattr("unembed.connectors.http._TRIES", 1)
+    fake = Elastic(vectors=fake_encoder.encode(TEXTS), fail_after=2)
+    with serving_json(fake) as (address, _):
+        options = (f"elasticsearch:{address}#docs", "--model", readout_checkpoint, "--output")
+        ended = run_cli("words", *options, tmp_path / "part.jsonl")
+        assert ended.code == 2
+        assert "answers 503" in ended.err
+        assert len((tmp_path / "part.jsonl").read_text().splitlines()) == 16
+        fake.fail_after = None
+        assert run_cli("words", *options, tmp_path / "part.jsonl", "--resume").code == 0
+        assert run_cli("words", *options, tmp_path / "whole.jsonl").code == 0
+    assert (tmp_path / "part.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+    assert len((tmp_path / "whole.jsonl").read_text().splitlines()) == 40

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _STDIN = "-"
 # A single word with such an ending is the name of a file, not a sentence.
 _DATA_ENDING = re.compile(
-    r"\.(?:arrow|bin|db|faiss|feather|h5|hdf5|index|lance|pickle|pkl|pt|pth|safetensors|sqlite3?|txt|xlsx)",
+    r"\.(?:ann|arrow|bin|db|duckdb|faiss|feather|h5|hdf5|hnsw|index|lance|pickle|pkl|pt|pth|safetensors|sqlite3?|txt|"
+    r"usearch|xlsx)",
     re.IGNORECASE,
 )
 

@@ -24,6 +24,8 @@ from unembed.errors import VectorError, first_line, require_extra
 _IPC_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"
 _METADATA = "metadata"
+# Without it a whole file, or a whole group of its rows, is kept in memory.
+_BUFFER = 1 << 20
 
 
 def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
@@ -33,14 +35,14 @@ def read_parquet(path: Path, columns: Columns, batch_rows: int) -> VectorSource:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             schema, count = file.schema_arrow, file.metadata.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         raise VectorError(f"{path} cannot be read as Parquet: {first_line(error)}.", "Write it again.") from error
     chosen, precision = choose_columns(schema, columns, str(path))
 
     def batches() -> Iterator[Any]:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             yield from file.iter_batches(batch_size=batch_rows, columns=needed(chosen, schema))
 
     records = unchanged([path], str(path), _guarded(batches(), chosen, str(path), "Parquet"))

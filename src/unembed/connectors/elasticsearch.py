@@ -33,16 +33,18 @@ def read_elasticsearch(location: str, part: str | None, columns: Columns, batch_
     key = os.environ.get(_KEY)
     headers = {"Authorization": f"ApiKey {key}"} if key else {}
     service = Service(location, where, headers, f"{_KEY}, or https://USER:PASSWORD@HOST")
-    about = service.get("/").get("version") or {}
-    product = "OpenSearch" if about.get("distribution") == "opensearch" else "Elasticsearch"
-    listed = service.get("/_cat/indices", format="json")
-    names = sorted(each["index"] for each in listed if not each["index"].startswith("."))
-    # An alias is no index, but can be read like one.
-    name = part if part and part not in names and _is_alias(service, part) else choose_part(part, names, "index", where)
+    # A key that may read an index need not be allowed to ask about the cluster.
+    about = (service.find("/", 401, 403) or {}).get("version") or {}
+    name, mapping = part, service.find(f"/{quote(part, safe='')}/_mapping") if part else None
+    if mapping is None or name is None:
+        listed = service.get("/_cat/indices", format="json")
+        names = sorted(each["index"] for each in listed if not each["index"].startswith("."))
+        name = choose_part(part, names, "index", where)
+        mapping = service.get(f"/{quote(name, safe='')}/_mapping")
     service.where = where = f"{where}#{name}"
     path = quote(name, safe="")
     fields: dict[str, dict[str, Any]] = {}
-    for index in service.get(f"/{path}/_mapping").values():
+    for index in mapping.values():
         _flatten((index.get("mappings") or {}).get("properties") or {}, "", fields)
     holding = [field for field, about in fields.items() if about.get("type") in _VECTORS and not _is_bits(about)]
     chosen = choose_column(holding, columns.vectors, fields, where)
@@ -51,12 +53,15 @@ def read_elasticsearch(location: str, part: str | None, columns: Columns, batch_
     )
     rows = int(service.get(f"/{path}/_count")["count"])
     version = tuple(int(number) for number in str(about.get("number", "0")).split(".")[:2] if number.isdigit())
+    settings = fields[chosen]
+    is_open = about.get("distribution") == "opensearch" or settings["type"] == "knn_vector"
+    product = "OpenSearch" if is_open else "Elasticsearch"
     source: dict[str, Any] = {"includes": [field for field in (chosen, texts, columns.ids) if field]}
-    if product == "Elasticsearch" and version >= (9, 2):
+    # Since 9.2 vectors are only given when they are asked for; earlier versions refuse the question.
+    if not is_open and (not about or version >= (9, 2)):
         source["exclude_vectors"] = False
     wanted = {"size": min(batch_rows, _MOST), "sort": ["_doc"], "_source": source}
     found = gather(_hits(service, path, wanted, Columns(chosen, columns.ids, texts)), where, "id", batch_rows)
-    settings = fields[chosen]
     storage = StorageInfo(
         f"{product} index",
         precision=_PRECISIONS.get(str(settings.get("element_type") or settings.get("data_type") or "float"), "unknown"),
@@ -73,11 +78,6 @@ def _choose_text(fields: list[str], wanted: str | None, where: str) -> str | Non
     by_end = {field.rpartition(".")[2]: field for field in reversed(fields)}
     found = choose_text(by_end, None, where)
     return by_end[found] if found else None
-
-
-def _is_alias(service: Service, name: str) -> bool:
-    aliases = service.get("/_cat/aliases", format="json")
-    return any(each.get("alias") == name for each in aliases)
 
 
 def _flatten(properties: dict[str, Any], before: str, fields: dict[str, dict[str, Any]]) -> None:
@@ -101,7 +101,7 @@ def _quantised(settings: dict[str, Any]) -> str | None:
 
 
 def _hits(service: Service, path: str, wanted: dict[str, Any], columns: Columns) -> Iterator[Row]:
-    answer = service.post(f"/{path}/_search", wanted, scroll=_OPEN_FOR)
+    answer = _begin(service, path, wanted)
     scroll = answer.get("_scroll_id")
     try:
         while hits := (answer.get("hits") or {}).get("hits"):
@@ -113,6 +113,16 @@ def _hits(service: Service, path: str, wanted: dict[str, Any], columns: Columns)
     finally:
         service.forget("/_search/scroll", {"scroll_id": scroll})
         service.close()
+
+
+def _begin(service: Service, path: str, wanted: dict[str, Any]) -> Any:
+    try:
+        return service.post(f"/{path}/_search", wanted, scroll=_OPEN_FOR)
+    except VectorError as error:
+        if "exclude_vectors" not in wanted["_source"] or "answers 400" not in error.problem:
+            raise
+        includes = {"includes": wanted["_source"]["includes"]}
+        return service.post(f"/{path}/_search", wanted | {"_source": includes}, scroll=_OPEN_FOR)
 
 
 def _row(hit: dict[str, Any], columns: Columns) -> Row:

@@ -47,6 +47,10 @@ class Service:
         """Ask for what is at a path."""
         return self._ask("GET", path, params={key: value for key, value in parameters.items() if value is not None})
 
+    def find(self, path: str, *otherwise: int) -> Any:
+        """Ask for what is at a path; return None if it is not there, or the answer has one of the other codes."""
+        return self._ask("GET", path, none_for=(404, *otherwise))
+
     def post(self, path: str, body: Any, **parameters: Any) -> Any:
         """Ask a question that has a body."""
         return self._ask("POST", path, params=parameters, json=body)
@@ -64,7 +68,7 @@ class Service:
         """Close the connection."""
         self._client.close()
 
-    def _ask(self, method: str, path: str, **options: Any) -> Any:
+    def _ask(self, method: str, path: str, none_for: tuple[int, ...] = (), **options: Any) -> Any:
         import httpx
 
         for attempt in range(1, _TRIES + 1):
@@ -81,7 +85,7 @@ class Service:
             if answer.status_code in _BUSY and attempt < _TRIES:
                 time.sleep(_wait(answer.headers.get("retry-after"), attempt))
                 continue
-            return self._read(answer)
+            return None if answer.status_code in none_for else self._read(answer)
         raise AssertionError("unreachable")
 
     def _read(self, answer: Any) -> Any:

@@ -127,7 +127,7 @@ def _read_parquet(path: Path, field: str | None) -> Iterator[str]:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
             name = choose_field(file.schema_arrow.names, field, str(path))
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH, columns=[name]):
                 for value in batch.column(0).to_pylist():

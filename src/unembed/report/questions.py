@@ -37,7 +37,7 @@ def _breach(audit: Audit) -> list[str]:
         second = (
             f"If they did, {percent(readable.low)} to {percent(readable.high)} of the texts can be read back in "
             "substance. Where these texts are personal data, treat the loss of the vectors as a disclosure of the "
-            "texts (Art. 4 No. 12 GDPR), not as a loss of anonymous numbers."
+            "texts (Art. 4(12) GDPR), not as a loss of anonymous numbers."
         )
     elif outcome == "below":
         second = (
@@ -79,7 +79,7 @@ def _deadlines(audit: Audit) -> list[str]:
     now = (
         "If the vectors left your control: under the GDPR, the supervisory authority has to be told within 72 hours of "
         "becoming aware, unless a risk to people is unlikely (Art. 33). The people themselves have to be told without "
-        "undue delay if the risk is high (Art. 34). Every breach is documented (Art. 33 No. 5). Other laws have other "
+        "undue delay if the risk is high (Art. 34). Every breach is documented (Art. 33(5)). Other laws have other "
         "deadlines."
     )
     otherwise = (
