@@ -168,6 +168,7 @@ async function follow(lane, index, settings, given, signal) {
 async function playRecording(recording) {
   const { signal } = (replaying = new AbortController());
   const label = `Recorded ${recording.date}`;
+  say("This was recorded; it runs live next.");
   for (const [number, { attacker, events }] of recording.runs.entries()) {
     if (number && !stillness.matches) await new Promise((resolve) => setTimeout(resolve, READING_PAUSE));
     if (signal.aborted) return;
