@@ -21,8 +21,11 @@ from unembed.filling import certainty
 from unembed.inverter import Inverter
 
 WAYS: tuple[certainty.Way, ...] = ("encoder", "surrogate", "likelihood")
+# Amounts with dates are left for the report, as slots of a kind that was not calibrated.
+CALIBRATED = ("first names", "cities", "amounts", "4 digits", "a name and a city")
 _SIZES, _SIZES_OF_TWO = (20, 100, 500), (20, 100, 300)
 _STEPS = 200
+_SHRINKAGE = 3e-3
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ def fit(judged: Sequence[Judged]) -> dict[str, list[float]]:
             )
             for each in found
         ]
-        return torch.stack(losses).mean()
+        # A few hundred cases that are nearly all right would make the weights ever larger.
+        return torch.stack(losses).mean() + _SHRINKAGE * weights.square().sum()
 
     _minimise(weights, surprise)
     scores = weights.detach().exp().numpy()
@@ -84,7 +88,7 @@ def fit(judged: Sequence[Judged]) -> dict[str, list[float]]:
 
     def doubt() -> torch.Tensor:
         loss = torch.nn.functional.binary_cross_entropy_with_logits(evidence @ (presence / scale), present)
-        return loss + 1e-3 * presence.square().sum()
+        return loss + _SHRINKAGE * presence.square().sum()
 
     _minimise(presence, doubt)
     return {
@@ -108,7 +112,7 @@ def _minimise(parameter: torch.Tensor, loss: Callable[[], torch.Tensor]) -> None
 def calibration_cases(seed: int, *, most: int, per_template: int) -> Iterator[list[Case]]:
     """Yield cases of all kinds: lists of several sizes, with and without the right value, with and without mistakes."""
     random = np.random.default_rng(seed)
-    for what, kinds in KINDS.items():
+    for what in CALIBRATED:
         for mistaken in (False, True):
             yield make_cases(
                 what,
@@ -116,7 +120,7 @@ def calibration_cases(seed: int, *, most: int, per_template: int) -> Iterator[li
                 calibration=True,
                 listed=per_template,
                 unlisted=per_template,
-                sizes=_SIZES if len(kinds) == 1 else _SIZES_OF_TWO,
+                sizes=_SIZES if len(KINDS[what]) == 1 else _SIZES_OF_TWO,
                 mistaken=mistaken,
                 most=most,
             )
@@ -126,7 +130,7 @@ def main() -> None:
     """Fit all ways of scoring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, help="where certainty.json is written")
-    parser.add_argument("--templates", type=int, default=6, help="of each kind (default: %(default)s)")
+    parser.add_argument("--templates", type=int, default=4, help="of each kind (default: %(default)s)")
     parser.add_argument(
         "--per-template",
         type=int,

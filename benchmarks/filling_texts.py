@@ -70,12 +70,6 @@ Please send the keys to {x} in {y}.
 {x} missed the last train to {y}.
 The nurse told us that {x} had been taken to a clinic in {y}.
 """,
-    "an amount and a date": """
-The payment of {x} dollars is due on {y}.
-We received {x} euros from you on {y}.
-On {y} he won {x} pounds in the lottery.
-Please transfer {x} euros until {y}.
-""",
 }
 _REPORT = {
     "first names": """
@@ -175,7 +169,7 @@ def _listed(kind: str) -> list[str]:
 
 
 def _drop_end(words: list[str]) -> list[str]:
-    return words[:-1] if not words[-1].startswith("{") else words[1:]
+    return words[:-1] if "{" not in words[-1] else _drop_article(words)
 
 
 def _drop_article(words: list[str]) -> list[str]:

@@ -24,7 +24,7 @@ from unembed.model import NoiseSchedule
 # Answers whose vectors are computed at the encoder's full precision.
 _VERIFIED = 16
 # Without the encoder: answers that are read token by token, and texts that its surrogate embeds.
-_READ, _BY_SURROGATE = 32, 1024
+_READ, _BY_SURROGATE = 12, 1024
 
 
 @dataclass(frozen=True)
