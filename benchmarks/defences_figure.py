@@ -42,7 +42,7 @@ def show(figure: dict[str, Any]) -> str:
 def rows_of(report: dict[str, Any]) -> list[list[str]]:
     """Return the table: a row for each setting, with every store's figures by the naive and by the best attacker."""
     stores = [leakage["store"] for leakage in report["undefended"]["leakages"]]
-    head = ["defence", "bytes", "nDCG@10", "change"]
+    head = ["defence", "bytes", report["undefended"]["searches"][0]["measure"], "change"]
     for store in stores:
         head += [f"{store}: naive", "strongest blind", "by", "exact"]
     rows = [head, ["---"] * len(head)]
@@ -77,7 +77,7 @@ def draw(axes: Any, report: dict[str, Any], place: int) -> None:
     axes.plot(*point(plain), color="black", marker="*", markersize=11, linestyle="", label="undefended", zorder=1)
     n = strongest(plain["leakages"][place], _NO_KEY)
     axes.set_title(f"{plain['leakages'][place]['store']} (n = {n['n'] if n else 0})", fontsize=10)
-    axes.set(xlabel="search quality (nDCG@10)")
+    axes.set(xlabel=f"search quality ({plain['searches'][0]['measure']})")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 
