@@ -75,7 +75,7 @@ def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
     assert defend(source, "--size", 5, "--guided", 0, *chains).code == 0
     text = (tmp_path / "out" / "defences.html").read_text()
     page = Page(text)
-    assert page.loads == []
+    assert page.loads == page.links == []
     assert not re.search(r"https?://|url\(|@import", text)
     said = " ".join(page.text)
     for heading in (
