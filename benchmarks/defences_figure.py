@@ -12,7 +12,18 @@ from matplotlib.figure import Figure
 
 from unembed.files import atomic_path
 
-_COLOURS = ("#1f6fb2", "#c8553d", "#3f8f5b", "#8a5a00", "#6f4aa8", "#2f8f9d", "#b3261e", "#5a6675", "#a3477f")
+_COLOURS = (
+    "#1f6fb2",
+    "#c8553d",
+    "#3f8f5b",
+    "#8a5a00",
+    "#6f4aa8",
+    "#2f8f9d",
+    "#b3261e",
+    "#5a6675",
+    "#a3477f",
+    "#9ab12f",
+)
 _MARKERS = ("o", "s", "^", "D")
 _NO_KEY = ("naive", "denoised", "trained", "averaged", "unmixed", "pairs", "unpaired")
 
@@ -31,7 +42,7 @@ def show(figure: dict[str, Any]) -> str:
 def rows_of(report: dict[str, Any]) -> list[list[str]]:
     """Return the table: a row for each setting, with every store's figures by the naive and by the best attacker."""
     stores = [leakage["store"] for leakage in report["undefended"]["leakages"]]
-    head = ["defence", "bytes", "nDCG@10", "change"]
+    head = ["defence", "bytes", report["undefended"]["searches"][0]["measure"], "change"]
     for store in stores:
         head += [f"{store}: naive", "strongest blind", "by", "exact"]
     rows = [head, ["---"] * len(head)]
@@ -63,10 +74,10 @@ def draw(axes: Any, report: dict[str, Any], place: int) -> None:
         members = [point(setting) for setting in report["settings"] if setting["family"] == family]
         colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
         axes.plot(*zip(*members, strict=True), color=colour, marker=marker, markersize=4, linewidth=1.2, label=family)
-    axes.plot(*point(plain), color="black", marker="*", markersize=11, linestyle="", label="undefended")
+    axes.plot(*point(plain), color="black", marker="*", markersize=11, linestyle="", label="undefended", zorder=1)
     n = strongest(plain["leakages"][place], _NO_KEY)
     axes.set_title(f"{plain['leakages'][place]['store']} (n = {n['n'] if n else 0})", fontsize=10)
-    axes.set(xlabel="search quality (nDCG@10)", ylim=(0, None))
+    axes.set(xlabel=f"search quality ({plain['searches'][0]['measure']})")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -83,6 +94,7 @@ def main() -> None:
     every = figure.subplots(1, len(stores), sharey=True, squeeze=False)[0]
     for place, axes in enumerate(every):
         draw(axes, report, place)
+    every[0].set_ylim(bottom=0)  # the panels share it, so only now is the top known
     every[0].set_ylabel("words recovered by the strongest blind attacker (token F1)", fontsize=9)
     figure.legend(*every[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     with atomic_path(options.output) as temporary:

@@ -31,20 +31,21 @@ def with_encoder(fake_encoder, monkeypatch):
 
 
 class Page(HTMLParser):
-    """Checks that every element is closed, and notes what a page would load or run."""
+    """Checks that every element is closed, and notes what a page would load or run, and where it links to."""
 
     EMPTY = ("meta", "br")
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.loads, self.text = [], [], []
+        self.open, self.loads, self.links, self.text = [], [], [], []
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag, attributes):
         if tag not in self.EMPTY:
             self.open.append(tag)
-        self.loads += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
+        found = [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
+        (self.links if tag == "a" else self.loads).extend(found)
         if tag in ("script", "link", "img", "iframe", "object"):
             self.loads.append(tag)
 
@@ -174,6 +175,7 @@ def test_a_text_cannot_change_the_page(run_cli, vectors, tiny_checkpoint, tmp_pa
     audit(run_cli, uri, tiny_checkpoint, tmp_path / "out", "--size", 20, "--show-text")
     text = (tmp_path / "out" / "report.html").read_text()
     assert Page(text).loads == []
+    assert Page(text).links == ["defences.html"]
     assert "&lt;script&gt;alert" in text
 
 

@@ -3,6 +3,9 @@
 import json
 import re
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,7 +75,7 @@ def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
     assert defend(source, "--size", 5, "--guided", 0, *chains).code == 0
     text = (tmp_path / "out" / "defences.html").read_text()
     page = Page(text)
-    assert page.loads == []
+    assert page.loads == page.links == []
     assert not re.search(r"https?://|url\(|@import", text)
     said = " ".join(page.text)
     for heading in (
@@ -84,6 +87,19 @@ def test_the_page_is_whole_and_loads_nothing(defend, source, tmp_path):
     ):
         assert heading in said
     assert not any(sentence in said for sentence in TEXTS)
+
+
+def test_the_table_and_the_picture_of_the_docs_are_made_from_a_report(defend, source, tmp_path):
+    assert defend(source, "--size", 3, "--with", "int8", "--with", "rotate", "--attackers", "naive,pairs,key").code == 0
+    script = Path(__file__).parents[2] / "benchmarks" / "defences_figure.py"
+    command = [sys.executable, script, tmp_path / "out" / "defences.json", "--output", tmp_path / "picture.png"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ")[0] for line in done.stdout.splitlines()]
+    assert rows == ["| defence", "| ---", "| none", "| `int8`", "| `rotate`"]
+    assert "| neighbours@10 |" in done.stdout
+    assert "| 64 | 1.000 | +0.000 |" in done.stdout.splitlines()[-1]
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_guided_attacker_tries_what_it_is_asked_to(defend, source, tmp_path):
