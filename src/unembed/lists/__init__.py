@@ -12,5 +12,10 @@ def load_list(name: str) -> frozenset[str]:
 
 def load_lines(name: str) -> list[str]:
     """Return the lines of ``<name>.txt``."""
+    return list(_read(name))
+
+
+@cache  # detectors ask for every text
+def _read(name: str) -> tuple[str, ...]:
     text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    return [line for line in map(str.strip, text.splitlines()) if line]
+    return tuple(line for line in map(str.strip, text.splitlines()) if line)
