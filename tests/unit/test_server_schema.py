@@ -78,6 +78,8 @@ def test_every_way_to_decode_a_good_vector_is_answered_as_described(description,
         for number in ("steps", "candidates", "rounds"):
             if kept.get(number) is not None:
                 kept[number] = 1 + kept[number] % 4
+        if kept.get("strategy") in ("guided", "surrogate") and kept.get("rounds") is None:
+            kept["rounds"] = 4  # fifty can take ten seconds, and the client waits no longer
         case.body = kept | {name: GOOD[name]}
         statuses.add(case.call_and_validate(checks=CHECKS).status_code)
 

@@ -94,11 +94,11 @@ class Batcher:
             self._line.leave(jobs)
 
     def stop_search(self, job_id: str) -> bool:
-        """Let a search that has begun end with its best text; return whether there is one of this id."""
+        """Let a search that has begun end with its best text; return whether there was one to stop."""
         with self._changed:
             jobs = [job for work in self._active if isinstance(work, Decoding) for job in work.jobs]
             for job in jobs:
-                if job.id == job_id and job.guided:
+                if job.id == job_id and job.guided and not (job.stopped or job.cancelled):
                     job.stopped = True
                     return True
         return False
