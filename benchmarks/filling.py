@@ -116,7 +116,7 @@ def make_parts(per_name: int, per_other: int, size: int = _NAMES, most: int | No
     many = [
         Part(f"full names, {_MANY:,} candidates", many_names),
         Part(
-            f"full names, {_MANY:,} candidates, a text of 56 tokens",
+            f"full names, {_MANY:,} candidates, a text of 59 tokens",
             lambda random: many_names(random, in_long_text=True),
         ),
         Part(f"5 digits, {_MANY:,} candidates", many_numbers),
