@@ -79,12 +79,20 @@ class TestWhatAnInverterSaysOfLongTexts:
         assert lengths.shape == (3, 3)
         assert (lengths >= 50).all()
 
-    def test_it_warns_that_only_a_part_can_come_back(self, inverter, vectors):
-        (warning,) = inverter.warnings(vectors)
-        assert warning.startswith("3 of 3 texts probably have 5")
-        assert "writes at most 12" in warning
-        (warning,) = inverter.warnings(vectors[:1])
-        assert warning.startswith("This text probably has 5")
+    def test_it_says_that_only_a_part_can_come_back(self, inverter, vectors):
+        (notice,) = inverter.notices(vectors)
+        assert notice.startswith("3 of 3 texts probably have 5")
+        assert "writes at most 12" in notice
+        (notice,) = inverter.notices(vectors[:1])
+        assert notice.startswith("This text probably has 5")
+
+    def test_inverting_logs_it_once(self, inverter, vectors, caplog):
+        inverter.invert(vectors)
+        inverter.invert(vectors)
+        assert [message for message in caplog.messages if "tokens or more" in message] == inverter.notices(vectors)
+
+    def test_long_texts_are_no_reason_to_doubt_the_vector(self, inverter, vectors):
+        assert inverter.warnings(vectors) == []
 
     def test_it_says_nothing_where_texts_may_fit(self, make_inverter, vectors):
-        assert make_inverter().warnings(vectors) == []
+        assert make_inverter().notices(vectors) == []

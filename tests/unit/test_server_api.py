@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from unembed.defences import DEFENCES, Defence, apply
 from unembed.measures import token_f1
@@ -165,6 +166,19 @@ def test_a_model_with_a_surrogate_searches_without_an_encoder(serve, make_invert
     answer = client.post("/api/invert", json={"vector": VECTOR, "strategy": "surrogate", "rounds": 2}).json()
     assert (answer["strategy"], answer["encoder_calls"]) == ("surrogate", 0)
     assert answer["surrogate_calls"] > 0
+
+
+def test_a_longer_text_than_the_model_writes_is_noticed_and_is_no_reason_for_doubt(serve, make_inverter):
+    inverter = make_inverter(extent={"longest": 60, "width": 8})
+    with torch.no_grad():  # all texts seem to have 50 to 60 tokens
+        inverter.model.extent.out.weight.zero_()
+        inverter.model.extent.out.bias.copy_(torch.where(inverter.model.extent.bounds < 50, -50.0, 0.0))
+    vector = (np.array(VECTOR) / np.linalg.norm(VECTOR)).tolist()
+    answer = serve([ServedModel("one", inverter)]).post("/api/invert", json={"vector": vector}).json()
+    assert answer["warnings"] == []
+    (notice,) = answer["notices"]
+    assert notice.startswith("This text probably has 5")
+    assert answer["reliability"]["level"] == "unknown"
 
 
 def test_the_models_are_described(serve, make_inverter, fake_encoder):

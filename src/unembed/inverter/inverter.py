@@ -346,9 +346,9 @@ class Inverter(AdaptableInverter):
         return trips, encoder.encode([trip.embedded for trip in trips])
 
     def _log_warnings(self, vectors: np.ndarray) -> None:
-        """Log warnings about vectors, once per inverter."""
+        """Log warnings about vectors, or else notices about their texts, once per inverter."""
         if not self._warned:
-            for warning in self.warnings(vectors):
+            for warning in self.warnings(vectors) or self.notices(vectors):
                 self._warned = True
                 logger.warning(warning)
 

@@ -205,17 +205,20 @@ class PretrainedInverter:
     def warnings(self, vectors: np.ndarray) -> list[str]:
         """Return reasons not to trust the texts of vectors (n, d); empty in most cases.
 
-        Vectors that do not look like the encoder's give fluent texts that mean nothing. Of texts that are longer than
-        the inverter writes, only a part comes back.
+        Vectors that do not look like the encoder's give fluent texts that mean nothing.
         """
         doubts = find_doubts(vectors, self.info)
         if not doubts:
-            return describe_long_texts(self.text_lengths(vectors), self.info.model.canvas_length)
+            return []
         verb = "vector does" if len(vectors) == 1 else "vectors do"
         return [
             f"The {verb} not look like those of {self.info.encoder.name}, which this inverter was trained on: "
             f"{'; '.join(doubts)}. If another encoder made such a vector, or it was changed, its text means nothing."
         ]
+
+    def notices(self, vectors: np.ndarray) -> list[str]:
+        """Return what to know about the texts of vectors (n, d): that they are longer than this inverter writes."""
+        return describe_long_texts(self.text_lengths(vectors), self.info.model.canvas_length)
 
     def text_lengths(self, embeddings: Embeddings) -> np.ndarray | None:
         """Estimate how many tokens each text has, also where that is more than the inverter writes.

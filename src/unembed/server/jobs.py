@@ -26,6 +26,8 @@ class Prepared:
     """Tokens that the text will have; None when several lengths are tried."""
     warnings: list[str]
     """Why the vector may not be one of the encoder's."""
+    notices: list[str]
+    """What to know about the text."""
     words: list[str]
     """That the vector gives away by the readout alone."""
 

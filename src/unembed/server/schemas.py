@@ -214,6 +214,7 @@ class Result(_Out):
     )
     statistics: Statistics = Field(description="Of the vector that was inverted.")
     warnings: list[str] = Field(description="Why the text may mean nothing: say, another encoder made the vector.")
+    notices: list[str] = Field(description="What to know about the text: say, that it is longer than the model writes.")
     model: str
 
 

@@ -66,7 +66,9 @@ class Preparation:
             known = job.length or (None if job.tries_lengths else length)
             # A vector that the encoder has just made is one of its own, whatever a defence does to it then.
             warnings = [] if job.trip else model.inverter.warnings(job.original[None])
-            job.prepared = Prepared(vector, describe_vector(vector), known, warnings, own)
+            # Of a text that is known, the page says itself where it was cut.
+            notices = [] if job.trip or warnings else model.inverter.notices(job.original[None])
+            job.prepared = Prepared(vector, describe_vector(vector), known, warnings, notices, own)
             job.tell(job.prepared)
         return False
 
@@ -193,5 +195,6 @@ class Decoding:
             measures=measure(inversion.ids, job.trip),
             statistics=job.prepared.statistics,
             warnings=job.prepared.warnings,
+            notices=job.prepared.notices,
             model=job.model.name,
         )

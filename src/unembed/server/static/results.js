@@ -31,7 +31,7 @@ export function showResults(lanes, known) {
   showReliability(lanes);
   // Both lanes are about one vector: what both warn of is said once.
   list("warnings", lanes.flatMap(({ result }) => result.warnings));
-  list("notices", result.reference?.notices ?? []);
+  list("notices", [...(result.reference?.notices ?? []), ...(result.notices ?? [])]);
   grid.dataset.lanes = String(lanes.length);
   grid.replaceChildren(
     ...(result.reference ? [original(result.reference, compared ? null : result)] : []),

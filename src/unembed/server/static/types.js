@@ -16,7 +16,7 @@
  *   reference: Reference | null}} Start
  * @typedef {{text: string, strategy: string, passes: number, milliseconds: number, score: number,
  *   cosine: number | null, words: ShownWord[], headline: Headline | null, reliability: Reliability, encoder_calls: number, surrogate_calls: number, reference: Reference | null, measures: Record<string, number> | null,
- *   statistics: Statistics, warnings: string[], model: string}} Result
+ *   statistics: Statistics, warnings: string[], notices?: string[], model: string}} Result
  * @typedef {{position: number, seconds: number | null}} Queued
  * @typedef {{name: string, identity: string, encoder: string, languages: string[], lower_case: boolean, dimension: number, canvas_length: number, strategies: string[],
  *   guided: boolean, parameters: number, default: boolean}} Model
