@@ -351,7 +351,7 @@ def test_progress_is_told_until_all_texts_are_done(measure):
     assert heard["texts-natural, mine: confidence"] == (4, 4)
 
 
-@pytest.mark.parametrize("package", ["evaluation", "audit", "report"])
+@pytest.mark.parametrize("package", ["evaluation", "auditing", "report"])
 def test_importing_it_needs_none_of_what_only_training_drawing_or_bleu_need(package):
     code = (
         f"import sys, unembed.{package}\n"

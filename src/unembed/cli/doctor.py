@@ -29,6 +29,11 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "qdrant": ("Qdrant databases", ("qdrant_client",)),
     "lancedb": ("LanceDB databases", ("lancedb",)),
     "pgvector": ("PostgreSQL with pgvector", ("psycopg",)),
+    "duckdb": ("DuckDB databases", ("duckdb", "pyarrow")),
+    "usearch": ("USearch indexes", ("usearch",)),
+    "milvus": ("Milvus databases", ("pymilvus",)),
+    "redis": ("Redis databases", ("redis",)),
+    "docs": ("the documentation as a site", ("mkdocs", "mkdocstrings")),
 }
 """What each extra is for, and the modules that it installs."""
 _NEEDED = ("torch", "numpy", "safetensors", "tokenizers", "pydantic", "rich", "yaml", "jinja2", "httpx", "platformdirs")

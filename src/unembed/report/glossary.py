@@ -15,7 +15,7 @@ GLOSSARY = {
     "one.",
     "Read back in substance": "At least half of the content words of a passage came back.",
     "Given back": "A recovered text has the item word for word and digit for digit.",
-    "Threshold": "The share of texts that may be read back before the texts count as exposed (--fail-over).",
+    "Threshold": "The share of texts that may be read back before they count as exposed: unembed audit --fail-over.",
     "95% interval": "The range in which the figure for all vectors lies, in 95 of 100 such samples.",
     "Measured, estimated": "Measured: compared with the stored texts. Estimated: the texts are not known, so the "
     "figure comes from known texts whose recoveries look alike.",

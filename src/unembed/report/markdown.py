@@ -129,7 +129,7 @@ def _comparison(audit: Audit) -> list[str]:
 
 
 def _examples(audit: Audit) -> list[str]:
-    masked = "Texts and ids are masked: a dot for every letter. Run the audit with --show-text to read them."
+    masked = "Texts and ids are masked: a dot for every letter. To read them: unembed audit --show-text."
     rows = [
         [
             str(row.id),

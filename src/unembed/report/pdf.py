@@ -32,10 +32,11 @@ def print_page(html: str, target: Path, *, private: bool = False) -> None:
     with tempfile.TemporaryDirectory(prefix="unembed-pdf-", ignore_cleanup_errors=True) as temporary:
         page, made = Path(temporary) / "page.html", Path(temporary) / "page.pdf"
         page.write_text(html, encoding="utf-8")
-        command = [browser, "--headless", "--disable-gpu", "--no-first-run", f"--user-data-dir={temporary}/profile"]
+        flags = ["headless", "disable-gpu", "no-first-run", f"user-data-dir={temporary}/profile"]
         if hasattr(os, "getuid") and os.getuid() == 0:  # Chromium refuses to run as root inside its sandbox
-            command.append("--no-sandbox")
-        command += ["--no-pdf-header-footer", f"--print-to-pdf={made}", page.as_uri()]
+            flags.append("no-sandbox")
+        flags += ["no-pdf-header-footer", f"print-to-pdf={made}"]
+        command = [browser, *(f"--{flag}" for flag in flags), page.as_uri()]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -84,7 +84,7 @@ OWN = Rule(
     "UNEMBED006",
     "OwnKindInVectors",
     "Vectors give back a kind of information that you asked for",
-    f"Recovered texts hold what --detect or --terms look for. {_DEPENDS}",
+    f"Recovered texts hold what unembed audit --detect or --terms looked for. {_DEPENDS}",
     _PROTECT,
     6.0,
 )
