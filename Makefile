@@ -83,6 +83,8 @@ $(READY): pyproject.toml packages/multilingual/pyproject.toml
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable '.[dev]' --editable packages/multilingual
+	@# These are compiled when they are installed; only tests need them.
+	@$(BIN)/pip install --quiet 'hnswlib>=0.8' 'annoy>=1.17' || echo "No C++ compiler here: some tests of connectors will be skipped."
 	touch $(READY)
 
 clean:

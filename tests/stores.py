@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 Build = Callable[[Path, np.ndarray, Sequence[str]], str]
 
@@ -197,7 +198,7 @@ def sqlite_blobs(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str
 
 
 def hnswlib(folder: Path, vectors: np.ndarray, texts: Sequence[str], space: str = "l2") -> str:
-    import hnswlib
+    hnswlib = pytest.importorskip("hnswlib")
 
     folder.mkdir()
     index = hnswlib.Index(space, vectors.shape[1])
@@ -219,7 +220,7 @@ def usearch(folder: Path, vectors: np.ndarray, texts: Sequence[str], dtype: str 
 
 
 def annoy(folder: Path, vectors: np.ndarray, texts: Sequence[str], metric: str = "angular") -> str:
-    import annoy
+    annoy = pytest.importorskip("annoy")
 
     folder.mkdir()
     index = annoy.AnnoyIndex(vectors.shape[1], metric)

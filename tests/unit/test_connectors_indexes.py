@@ -11,7 +11,7 @@ from unembed.errors import VectorError
 
 class TestHnswlib:
     def test_labels_are_ids_and_deleted_elements_are_left_out(self, tmp_path):
-        import hnswlib
+        hnswlib = pytest.importorskip("hnswlib")
 
         index = hnswlib.Index("ip", 8)
         index.init_index(100)
@@ -82,7 +82,7 @@ class TestAnnoy:
         assert source.storage.distance == metric
 
     def test_items_that_were_never_added_are_no_vectors(self, tmp_path):
-        import annoy
+        annoy = pytest.importorskip("annoy")
 
         index = annoy.AnnoyIndex(8, "angular")
         for row in range(0, 40, 2):
