@@ -99,7 +99,7 @@ def describe_long_texts(lengths: np.ndarray | None, canvas_length: int) -> list[
     least = int(long[:, 0].min())
     return [
         f"{who} {least} tokens or more. This inverter writes at most {canvas_length}: what comes back is a "
-        "shorter text with a similar vector, not the text itself. `unembed inverters` lists others."
+        "shorter text with a similar vector, not the text itself."
     ]
 
 
