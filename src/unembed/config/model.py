@@ -34,7 +34,7 @@ class ExtentConfig(Section):
     longest: Count = 0
     """The largest number of tokens that it tells apart; 0 for no such head."""
     width: Positive = 256
-    """Of its two hidden layers."""
+    """Of its hidden layer."""
 
 
 class RotaryConfig(Section):
