@@ -6,6 +6,7 @@ worker again that has died, and gives its shards to a worker once more. Results 
 writes: machines need no common disk, and there is no file with two writers.
 """
 
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,6 +96,7 @@ def _map(workers: int, gpu: bool, read: ReadShards, make_worker: MakeWorker) -> 
 
     from unembed.distribution.reading import ShardSource
 
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = DataContext.get_current().copy()
     context.target_max_block_size = 1  # a shard is a block of its own, whatever its size
     context.enable_progress_bars = context.print_on_execution_start = False
