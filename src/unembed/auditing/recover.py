@@ -5,7 +5,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from unembed.checkpoint import CheckpointInfo
 from unembed.config import DecodingConfig, GuidedConfig
 from unembed.distribution import MakeWorker, MapShards, Shard, Values, map_here
 from unembed.encoders import Encoder, EncoderDescription
+from unembed.engine.loading import EngineName
 from unembed.errors import EncoderError
 from unembed.files import write_json
 from unembed.inverter import Inversion, Inverter
@@ -74,9 +75,9 @@ class FinishedParts:
         except (OSError, ValueError, TypeError):
             return None
 
-    def write(self, name: str, part: list[Values]) -> None:
-        """Keep a part, its recoveries as JSON has them."""
-        write_json(self.folder / name, part)
+    def write(self, name: str, part: list[Recovery]) -> None:
+        """Keep a part."""
+        write_json(self.folder / name, [vars(recovery) for recovery in part])
 
     def discard(self) -> None:
         """Remove everything."""
@@ -126,9 +127,9 @@ class Attacker:
                 if self.interrupted():
                     return
                 number, found = next(results)
-                self.finished.write(names[number], found["recoveries"])
-                if names[number] == name:
-                    part = [Recovery(**values) for values in found["recoveries"]]
+                recoveries = [Recovery(**values) for values in found["recoveries"]]
+                self.finished.write(names[number], recoveries)
+                part = recoveries if names[number] == name else None
             self.on_progress(f"{what}, {mode}", len(part), len(vectors))
             yield part
 
@@ -152,7 +153,7 @@ class PartInverter:
     def __call__(self, values: Values) -> Values:
         """Return the recoveries of a part, as JSON has them."""
         options = GUIDED if values["mode"] == "guided" else BLIND
-        return {"recoveries": [asdict(recovery) for recovery in self._invert(values["vectors"], options)]}
+        return {"recoveries": [vars(recovery) for recovery in self._invert(values["vectors"], options)]}
 
     def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
         begun = time.perf_counter()
@@ -189,7 +190,12 @@ class PartInverter:
 
 
 def load_worker(
-    model: str, device: str, engine: str, info: CheckpointInfo, location: str | None, known: EncoderDescription | None
+    model: str,
+    device: str,
+    engine: EngineName,
+    info: CheckpointInfo,
+    location: str | None,
+    known: EncoderDescription | None,
 ) -> PartInverter:
     """Load what inverts parts in another process, perhaps on another machine.
 

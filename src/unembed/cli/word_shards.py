@@ -13,7 +13,7 @@ from unembed.auditing import WordReader
 from unembed.auditing.calibration import Calibration, stored_for
 from unembed.auditing.finding import typical_tokens
 from unembed.checkpoint import CheckpointInfo
-from unembed.connectors import VectorSource, open_vectors
+from unembed.connectors import VectorSource
 from unembed.connectors.source import Id, rows_after
 from unembed.distribution import Shard, Values
 from unembed.inverter.elsewhere import load_inverter
@@ -25,6 +25,8 @@ Listing = Literal["json", "text", "none"]
 
 def open_source(uri: str, batch_rows: int, limit: int | None, **columns: str | None) -> VectorSource:
     """Open the vectors, or the first of them."""
+    from unembed.connectors import open_vectors
+
     source = open_vectors(uri, batch_rows=batch_rows, **columns)
     return source if limit is None else source.first(limit)
 

@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -127,7 +127,7 @@ def words(
     open_again = partial(open_source, uri, _BATCH, limit, **columns)
     source = open_again()
     inverter = Inverter.from_pretrained(model, device=device)
-    choice = {"top": top, "vocabulary": vocabulary, "find": find or []}
+    choice: dict[str, Any] = {"top": top, "vocabulary": vocabulary, "find": find or []}
     reader = WordReader(inverter, **choice)
     if clusters:
         show_topics(source, reader, clusters, as_json=as_json)

@@ -15,10 +15,10 @@ _ERROR = -1
 
 def pack(number: int, values: Values) -> dict[str, Any]:
     """Return a shard as a row of two columns; arrays and JSON values become the bytes of an .npz file."""
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    arrays: Values = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     others = json.dumps({name: value for name, value in values.items() if name not in arrays})
     file = BytesIO()
-    np.savez(file, **arrays, **{_OTHERS: np.frombuffer(others.encode(), dtype=np.uint8)})
+    np.savez(file, **arrays | {_OTHERS: np.frombuffer(others.encode(), dtype=np.uint8)})
     return {"number": number, "content": file.getvalue()}
 
 
