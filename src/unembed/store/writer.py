@@ -60,7 +60,7 @@ def embed_texts(
                 f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
         tokenizer = tokenizer or known_tokenizer(encoder)
-        wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
+        wanted = describe_store(lines(), encoder, tokenizer, canvas_length, shard_lines)
         wanted = wanted.model_copy(update={"respelled_share": respelled_share})
         manifest = _begin(folder, wanted, tokenizer)
         if on_shard:
@@ -84,9 +84,10 @@ def embed_texts(
         return manifest
 
 
-def _describe(
+def describe_store(
     lines: Iterator[str], encoder: Encoder, tokenizer: Tokenizer, canvas_length: int, shard_lines: int
 ) -> Manifest:
+    """Return the manifest of a store that has no shard yet."""
     vocabulary = CanvasVocabulary.of(tokenizer)
     return Manifest(
         encoder=encoder.description,
