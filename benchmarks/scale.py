@@ -158,9 +158,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     jobs = {
-        "words": words_job(*((12, 64) if options.quick else (16, 4096))),
-        "embed": embed_job(*((12, 16) if options.quick else (6, 1024))),
-        "audit, blind": audit_job(*((12, 2) if options.quick else (5, 64))),
+        "words": words_job(*((12, 64) if options.quick else (12, 4096))),
+        "embed": embed_job(*((12, 16) if options.quick else (8, 512))),
+        "audit, blind": audit_job(*((12, 2) if options.quick else (6, 32))),
     }
     longer = words_job(3 * jobs["words"].shards, jobs["words"].rows)
     rows, ratios, peaks = [], [], []
@@ -171,6 +171,7 @@ def main() -> None:
             ratios.append(two / one)
             peaks.append(peak)
             sizes = f"{job.shards} of {job.rows:,}"
+            print(name, sizes, f"{one:,.1f}", f"{two:,.1f}", f"{two / one:.2f}", file=sys.stderr)
             rows.append([name, sizes, f"{one:,.1f}", f"{two:,.1f}", f"{two / one:.2f}"])
         print("words, three times as many, and what can be passed on", file=sys.stderr)
         _, most = measure(longer, 2)
