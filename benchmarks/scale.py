@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -153,49 +153,55 @@ class Peak:
 
 
 def main() -> None:
-    """Measure each job with one worker and with two, and the memory of the first over more shards."""
+    """Measure each job with one worker and with two, and the memory of words over few shards and over more."""
     parser = make_parser(__doc__, repetitions=1)
+    parser.add_argument("--jobs", nargs="+", choices=[*_JOBS, "memory"], default=[*_JOBS, "memory"])
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    jobs = {
-        "words": words_job(*((12, 64) if options.quick else (12, 4096))),
-        "embed": embed_job(*((12, 16) if options.quick else (8, 512))),
-        "audit, blind": audit_job(*((12, 2) if options.quick else (6, 32))),
-    }
-    longer = words_job(3 * jobs["words"].shards, jobs["words"].rows)
-    rows, ratios, peaks = [], [], []
+    rows, figures, ratios, notes = [], [], [], []
     with ray_cluster("auto"):  # one for all that follows
-        for name, job in jobs.items():
-            print(name, file=sys.stderr)
-            (one, _), (two, peak) = (measure(job, workers) for workers in (1, 2))
+        for name in [name for name in _JOBS if name in options.jobs]:
+            make, small, large = _JOBS[name]
+            job = make(*(small if options.quick else large))
+            (one, _), (two, _) = (measure(job, workers) for workers in (1, 2))
             ratios.append(two / one)
-            peaks.append(peak)
-            sizes = f"{job.shards} of {job.rows:,}"
-            print(name, sizes, f"{one:,.1f}", f"{two:,.1f}", f"{two / one:.2f}", file=sys.stderr)
-            rows.append([name, sizes, f"{one:,.1f}", f"{two:,.1f}", f"{two / one:.2f}"])
-        print("words, three times as many, and what can be passed on", file=sys.stderr)
-        _, most = measure(longer, 2)
-        passed, _ = measure(transfer_job(longer.shards, longer.rows), 1)
+            rows.append([name, f"{job.shards} of {job.rows:,}", f"{one:,.1f}", f"{two:,.1f}", f"{two / one:.2f}"])
+            print(*rows[-1], file=sys.stderr, flush=True)
+        if ratios:
+            figures.append(Figure("Two workers against one, where they gain least", min(ratios), _RATIO))
+        if "memory" in options.jobs:
+            few, size = (12, 64) if options.quick else (48, 4096)  # enough to fill what the reader may be ahead by
+            (_, less), (_, more) = (measure(words_job(shards, size), 2) for shards in (few, 3 * few))
+            passed, _ = measure(transfer_job(few, size), 1)
+            figures.append(
+                Figure("Memory of words over three times as many shards", more / less, _GROWTH, at_least=False)
+            )
+            notes = [
+                f"All processes of words with two workers: {less / 1e6:,.0f} MB for {few} shards of {size:,} vectors, "
+                f"{more / 1e6:,.0f} MB for {3 * few}.",
+                f"Reader and command alone pass on {passed:,.0f} vectors of 384 numbers a second.",
+            ]
     finish(
         Result(
             title="Scale",
             compared="One worker against two, of a Ray cluster on one machine.",
             columns=["job", "shards", "one worker, rows/s", "two workers, rows/s", "ratio"],
             rows=rows,
-            figures=[
-                Figure("Two workers against one, where they gain least", min(ratios), _RATIO),
-                Figure("Memory of words over three times as many shards", most / peaks[0], _GROWTH, at_least=False),
-            ],
+            figures=figures,
             repetitions=options.repetitions,
             sizes={"cores": os.cpu_count(), "threads of a worker": 1},
-            notes=[
-                f"Memory of all processes of words with two workers: {peaks[0] / 1e6:,.0f} MB for "
-                f"{jobs['words'].shards} shards, {most / 1e6:,.0f} MB for {longer.shards}.",
-                f"Reader and command alone pass on {passed:,.0f} vectors of 384 numbers a second.",
-            ],
+            notes=notes,
         ),
         options,
     )
+
+
+_JOBS: dict[str, tuple[Callable[[int, int], Job], tuple[int, int], tuple[int, int]]] = {
+    "words": (words_job, (12, 64), (12, 4096)),
+    "embed": (embed_job, (12, 16), (8, 512)),
+    "audit": (audit_job, (12, 2), (6, 32)),
+}
+"""Shards and their rows, in a smoke run and otherwise."""
 
 
 if __name__ == "__main__":
