@@ -56,7 +56,7 @@ def read_lines(lines: list[str], count: int, rows: int) -> Iterator[Shard]:
 
 def words_job(shards: int, rows: int) -> Job:
     """Return what ``unembed words --output`` does."""
-    choice = {"top": 12, "vocabulary": None, "find": []}
+    choice: dict[str, Any] = {"top": 12, "vocabulary": None, "find": []}
     worker = partial(load_words, "default", "cpu", Inverter.default().info, "json", choice)
     return Job(rows, shards, partial(read_vectors, shards, rows), worker)
 
