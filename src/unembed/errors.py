@@ -52,6 +52,10 @@ class TrainingError(UnembedError):
     """A training run that cannot start, go on, or be resumed as asked."""
 
 
+class ClusterError(UnembedError):
+    """A Ray cluster that cannot be reached, or that fails."""
+
+
 class DiskFullError(UnembedError):
     """The disk is full; what was written before is intact."""
 

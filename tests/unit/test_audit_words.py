@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from unembed.auditing import WordReader
 from unembed.auditing.calibration import Clues, load_stored
-from unembed.auditing.finding import RANKS, Trust, trust_for
+from unembed.auditing.finding import RANKS, Trust, trust_for, typical_tokens
 from unembed.auditing.words import _forms, _known_words
 from unembed.canvas.marks import SubwordMarks
 from unembed.errors import ConfigError
@@ -185,7 +185,8 @@ class TestTrust:
         weights = np.zeros_like(stored.clues.weights)
         for tokens, limit in ((5, 8), (30, 32), (1000, 512)):
             weights[-1, 0] = np.log(tokens)
-            assert trust_for(replace(stored, clues=Clues(weights)), np.ones((3, 384))).tokens == limit
+            tokens = typical_tokens(replace(stored, clues=Clues(weights)), np.ones((3, 384)))
+            assert trust_for(stored, tokens).tokens == limit
 
     def test_more_words_miss_less_and_longer_texts_are_missed_more(self):
         short, *_, long = (Trust(**row) for row in load_stored().words)

@@ -54,9 +54,13 @@ class Trust:
         return f"{max(shorter, default=0) + 1} to {self.tokens}"
 
 
-def trust_for(calibration: Calibration, vectors: np.ndarray) -> Trust:
-    """Return what was measured on texts as long as those of some vectors seem to be."""
-    tokens = float(np.exp(np.median(calibration.clues.read(vectors)[:, 0])))
+def typical_tokens(calibration: Calibration, vectors: np.ndarray) -> float:
+    """Return how long the texts of some vectors seem to be."""
+    return float(np.exp(np.median(calibration.clues.read(vectors)[:, 0])))
+
+
+def trust_for(calibration: Calibration, tokens: float) -> Trust:
+    """Return what was measured on texts of about so many tokens."""
     classes = [_read(row) for row in calibration.words]
     return next((each for each in classes if tokens <= each.tokens), classes[-1])
 

@@ -107,8 +107,8 @@ class RowMaker:
             before = [recovery.early_ids or [] for recovery in recoveries]
             early = _compare(Forms(before, self.inverter.tokenizer.decode_batch(before)), originals)
         rows = []
-        for number, recovery in enumerate(recoveries):
-            held = self.detectors.find(originals.written[number])
+        leaks = self.detectors.find_all(originals.written[: len(recoveries)])
+        for number, (recovery, held) in enumerate(zip(recoveries, leaks, strict=True)):
             rows.append(
                 self._row(
                     first + number,
@@ -139,6 +139,7 @@ class RowMaker:
         chances[same] = np.eye(STEPS)[-1]
         tokens[same] = [len(recovery.ids) for recovery, found in zip(recoveries, same, strict=True) if found]
         values |= _cosines(recoveries)
+        leaks = self.detectors.find_all([recovery.text for recovery in recoveries])
         return [
             self._row(
                 first + number,
@@ -148,7 +149,7 @@ class RowMaker:
                 values=_at(values, number),
                 chances=chances[number],
                 held=None,
-                given=_kinds(self.detectors.find(recovery.text)),
+                given=_kinds(leaks[number]),
                 early=None,
             )
             for number, recovery in enumerate(recoveries)

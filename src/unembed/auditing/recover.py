@@ -4,17 +4,23 @@ import json
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from unembed.checkpoint import CheckpointInfo
 from unembed.config import DecodingConfig, GuidedConfig
-from unembed.encoders import Encoder
+from unembed.distribution import MakeWorker, MapShards, Shard, Values, map_here
+from unembed.encoders import Encoder, EncoderDescription
+from unembed.engine.loading import EngineName
+from unembed.errors import EncoderError
 from unembed.files import write_json
 from unembed.inverter import Inversion, Inverter
+from unembed.inverter.elsewhere import load_inverter
 from unembed.measures import cosine, token_f1
 from unembed.progress import OnProgress
 
@@ -24,7 +30,8 @@ GUIDED = DecodingConfig(strategy="guided", guided=GuidedConfig(calls=500))
 """Enough calls for most short texts; ``PatientAttacker`` says what ten times as many would give."""
 EARLY = GUIDED.guided.call_limit // 10
 """Encoder calls of the early text that is kept beside the final one."""
-_PART = {"blind": 64, "guided": 4}
+Mode = Literal["blind", "guided"]
+_PART: dict[Mode, int] = {"blind": 64, "guided": 4}
 _KEY = "key.json"
 
 
@@ -70,7 +77,7 @@ class FinishedParts:
 
     def write(self, name: str, part: list[Recovery]) -> None:
         """Keep a part."""
-        write_json(self.folder / name, [asdict(recovery) for recovery in part])
+        write_json(self.folder / name, [vars(recovery) for recovery in part])
 
     def discard(self) -> None:
         """Remove everything."""
@@ -87,32 +94,66 @@ class Attacker:
     on_progress: OnProgress = lambda label, done, total: None
     interrupted: Callable[[], bool] = lambda: False
     """Asked before each part; once it says yes, what is finished is all there is."""
+    map_shards: MapShards = map_here
+    """Inverts parts, in this process or in others."""
+    load_worker: MakeWorker | None = None
+    """Loads the same inverter and encoder in another process; without it, those above work."""
 
     def blind(self, vectors: np.ndarray, what: str) -> Iterator[list[Recovery]]:
         """Invert each vector from the vector alone; the encoder is asked afterwards how close the text came."""
-        return self._run(vectors, BLIND, "blind", what)
+        return self._run(vectors, "blind", what)
 
     def guided(self, vectors: np.ndarray, what: str, seconds: float) -> Iterator[list[Recovery]]:
         """Invert with the encoder as many of the first vectors as the time allows."""
         spent = 0.0
-        for part in self._run(vectors, GUIDED, "guided", what):
+        for part in self._run(vectors, "guided", what):
             yield part
             spent += sum(recovery.seconds for recovery in part)
             if spent > seconds:
                 return
 
-    def _run(self, vectors: np.ndarray, options: DecodingConfig, mode: str, what: str) -> Iterator[list[Recovery]]:
-        """Yield part after part: as it was kept, or newly inverted."""
-        for number, start in enumerate(range(0, len(vectors), _PART[mode])):
-            name = f"{what}-{mode}-{number:05d}.json".replace(" ", "-")
+    def _run(self, vectors: np.ndarray, mode: Mode, what: str) -> Iterator[list[Recovery]]:
+        """Yield part after part: as it was kept, or newly inverted. Parts that come too early are kept until then."""
+        names = [
+            f"{what}-{mode}-{number:05d}.json".replace(" ", "-") for number in range(-(-len(vectors) // _PART[mode]))
+        ]
+        missing = [number for number, name in enumerate(names) if self.finished.read(name) is None]
+        results = self.map_shards(
+            partial(_read_parts, vectors, mode, _PART[mode], missing), self.load_worker or self._make_worker
+        )
+        for name in names:
             part = self.finished.read(name)
-            if part is None:
+            while part is None:
                 if self.interrupted():
                     return
-                part = self._invert(vectors[start : start + _PART[mode]], options)
-                self.finished.write(name, part)
+                number, found = next(results)
+                recoveries = [Recovery(**values) for values in found["recoveries"]]
+                self.finished.write(names[number], recoveries)
+                part = recoveries if names[number] == name else None
             self.on_progress(f"{what}, {mode}", len(part), len(vectors))
             yield part
+
+    def _make_worker(self) -> "PartInverter":
+        return PartInverter(self.inverter, self.encoder)
+
+
+def _read_parts(vectors: np.ndarray, mode: Mode, size: int, missing: Sequence[int]) -> Iterator[Shard]:
+    """Yield the vectors of the parts that are not finished."""
+    for number in missing:
+        yield number, {"vectors": vectors[number * size : (number + 1) * size], "mode": mode}
+
+
+@dataclass(frozen=True)
+class PartInverter:
+    """Inverts the vectors of one part. Knows no other part, and nothing of what is kept."""
+
+    inverter: Inverter
+    encoder: Encoder | None
+
+    def __call__(self, values: Values) -> Values:
+        """Return the recoveries of a part, as JSON has them."""
+        options = GUIDED if values["mode"] == "guided" else BLIND
+        return {"recoveries": [vars(recovery) for recovery in self._invert(values["vectors"], options)]}
 
     def _invert(self, vectors: np.ndarray, options: DecodingConfig) -> list[Recovery]:
         begun = time.perf_counter()
@@ -146,3 +187,33 @@ class Attacker:
                 )
             )
         return recoveries
+
+
+def load_worker(
+    model: str,
+    device: str,
+    engine: EngineName,
+    info: CheckpointInfo,
+    location: str | None,
+    known: EncoderDescription | None,
+) -> PartInverter:
+    """Load what inverts parts in another process, perhaps on another machine.
+
+    Args:
+        model: the inverter's name or folder.
+        device: what it computes on.
+        engine: what runs its denoiser.
+        info: what the inverter must be.
+        location: of the encoder, if the user gave one.
+        known: what the encoder must be; None if there is none.
+    """
+    inverter = load_inverter(model, device, info, engine=engine)
+    if known is None:
+        return PartInverter(inverter, None)
+    encoder = inverter.load_encoder(location, device=device)
+    if encoder.description != known:
+        raise EncoderError(
+            f"A worker has another encoder: {encoder.description}, expected {known}.",
+            "Install the same encoder on every machine.",
+        )
+    return PartInverter(inverter, encoder)

@@ -21,6 +21,7 @@ from unembed.auditing.result import Attack, AttackerName, Audit, CalibrationFact
 from unembed.auditing.sample import Sample, draw
 from unembed.auditing.verdict import judge
 from unembed.connectors import VectorSource
+from unembed.distribution import MakeWorker, MapShards, map_here
 from unembed.encoders import Encoder
 from unembed.errors import EncoderError, UnembedError
 from unembed.evaluation import Bootstrap
@@ -67,6 +68,8 @@ def run_audit(
     on_encoder: Callable[[str], None] = lambda sentence: None,
     on_rows: OnRows = lambda attacker, rows, total: None,
     interrupted: Callable[[], bool] = lambda: False,
+    map_shards: MapShards = map_here,
+    load_worker: MakeWorker | None = None,
 ) -> Audit:
     """Find out how much of its texts a vector database gives away.
 
@@ -87,6 +90,8 @@ def run_audit(
         on_rows: called with all rows so far whenever there are more: whose they are, the rows, and how many there will
             be.
         interrupted: once it says yes, the results are those of the parts that are finished, and the parts are kept.
+        map_shards: inverts parts of the sample, in this process or in others; whatever it is, the results are the same.
+        load_worker: loads the same inverter and encoder in another process; without it, those given work.
     """
     rows = source.rows or 0
     sample = draw(
@@ -113,7 +118,7 @@ def run_audit(
         "calibration": calibration,
     }
     finished = FinishedParts(unfinished, key, resume=resume)
-    attacker = Attacker(inverter, encoder, finished, on_progress, interrupted)
+    attacker = Attacker(inverter, encoder, finished, on_progress, interrupted, map_shards, load_worker)
     runs = _Runs(attacker, sample, settings, on_rows)
     if sample.texts is None:
         runs.calibrate(calibration, calibration_name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unembed.cli.distribution import RayAddress, WorkerCount, check_cluster, shards_on
 from unembed.cli.invert import EngineName
 from unembed.cli.sources import InverterName, SourceColumn, SourceIdColumn, SourceTextColumn, SourceUri
 
@@ -103,6 +104,8 @@ def audit(
     bootstrap: Annotated[int, typer.Option(min=1, help="Bootstrap resamples for each interval.")] = 1000,
     engine: Annotated[EngineName, typer.Option(help="What runs the denoiser.")] = EngineName.torch,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, with a row per vector.")] = (
         False
     ),
@@ -116,6 +119,7 @@ def audit(
     Example: unembed audit chroma:./db#notes --output work/audit
     """
     from dataclasses import replace
+    from functools import partial
 
     from unembed.auditing.baseline import compare, read_baseline
     from unembed.auditing.leaks import LeakDetectors, read_pattern, read_terms
@@ -129,6 +133,7 @@ def audit(
     from unembed.report.pdf import find_browser
     from unembed.text import printable_lines
 
+    check_cluster(ray, workers)
     try:
         output.mkdir(parents=True, exist_ok=True)  # fail now, not after half an hour
     except OSError as error:
@@ -142,6 +147,7 @@ def audit(
     source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
 
     from unembed.auditing import AuditSettings, run_audit
+    from unembed.auditing.recover import load_worker
     from unembed.inverter import Inverter
     from unembed.report import FILES, to_json, write_report
 
@@ -156,12 +162,19 @@ def audit(
         show_text=show_text,
         detectors=detectors,
     )
-    with show_progress() as on_progress, early_end() as interrupted:
+    found = find_encoder(inverter, encoder, device)
+    known_encoder = None if found is None else found.description
+    load = partial(load_worker, model, device, engine.value, inverter.info, encoder, known_encoder)
+    with (
+        shards_on(ray, workers, device) as map_shards,
+        show_progress() as on_progress,
+        early_end() as interrupted,
+    ):
         result = run_audit(
             source,
             inverter,
             settings,
-            encoder=find_encoder(inverter, encoder, device),
+            encoder=found,
             unfinished=output / _UNFINISHED,
             resume=resume,
             asked=encoder,
@@ -172,6 +185,8 @@ def audit(
             on_encoder=lambda sentence: typer.echo(f"Encoder: {printable_lines(sentence)}", err=True),
             on_rows=_show_so_far,
             interrupted=interrupted,
+            map_shards=map_shards,
+            load_worker=None if ray is None else load,
         )
         if earlier is not None:
             result = replace(result, comparison=compare(result, earlier))

@@ -33,6 +33,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "usearch": ("USearch indexes", ("usearch",)),
     "milvus": ("Milvus databases", ("pymilvus",)),
     "redis": ("Redis databases", ("redis",)),
+    "ray": ("work on several machines", ("ray", "pyarrow")),
     "docs": ("the documentation as a site", ("mkdocs", "mkdocstrings")),
 }
 """What each extra is for, and the modules that it installs."""

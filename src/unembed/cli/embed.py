@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unembed.cli.distribution import RayAddress, WorkerCount, check_cluster, shards_on
+
 
 class PrecisionName(StrEnum):
     """The precision that an encoder computes in."""
@@ -56,6 +58,8 @@ def embed(
             "uses bfloat16 if it is supported and the vectors stay practically the same."
         ),
     ] = PrecisionName.float32,
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Embed a prepared corpus with an encoder. Run it again to continue where it stopped.
@@ -74,6 +78,7 @@ def embed(
     from unembed.progress import make_progress
     from unembed.store import Shard, embed_texts
 
+    check_cluster(ray, workers)
     sources = {output: corpus}
     if corpus.is_dir():
         sources = {output / split: corpus / f"{split}.txt" for split in ("train", "validation")}
@@ -97,7 +102,8 @@ def embed(
     if chosen and is_endpoint(encoder):
         lines = chain.from_iterable(map(read_texts, sources.values()))
         announce_requests(lines, chosen, canvas_length, batch_size, price, ask=not yes and sys.stdin.isatty())
-    model = load_encoder(
+    load = partial(
+        load_encoder,
         encoder,
         prompt=prompt,
         revision=revision,
@@ -106,6 +112,7 @@ def embed(
         truncate_dim=truncate_dim,
         precision=precision.value,
     )
+    model = load()
     chosen, share = chosen or known_tokenizer(model), None
     if vocabulary:
         whole = chosen
@@ -113,30 +120,33 @@ def embed(
         chosen = reduce_vocabulary(whole, counts, vocabulary)
         share = respelled_share(whole, chosen, counts)
     result = {}
-    for folder, source in sources.items():
-        with make_progress() as progress:
-            bar = progress.add_task(f"Embedding {source.name}", total=totals[folder])
+    with shards_on(ray, workers, device) as map_shards:
+        for folder, source in sources.items():
+            with make_progress() as progress:
+                bar = progress.add_task(f"Embedding {source.name}", total=totals[folder])
 
-            def advance(shard: Shard) -> None:
-                progress.advance(bar, shard.lines)  # noqa: B023 - called within this iteration only
+                def advance(shard: Shard) -> None:
+                    progress.advance(bar, shard.lines)  # noqa: B023 - called within this iteration only
 
-            manifest = embed_texts(
-                partial(read_texts, source),
-                folder,
-                model,
-                tokenizer=chosen,
-                respelled_share=share,
-                canvas_length=canvas_length,
-                shard_lines=shard_lines,
-                batch_size=batch_size,
-                on_shard=advance,
-            )
-        result[str(folder)] = {
-            "rows": manifest.rows,
-            "left out": manifest.lines - manifest.rows,
-            "vocabulary": manifest.vocabulary_size,
-            "lost tokens": round(manifest.lost_share, 6),
-        } | ({} if share is None else {"respelled tokens": round(share, 6)})
+                manifest = embed_texts(
+                    partial(read_texts, source),
+                    folder,
+                    model,
+                    tokenizer=chosen,
+                    respelled_share=share,
+                    canvas_length=canvas_length,
+                    shard_lines=shard_lines,
+                    batch_size=batch_size,
+                    on_shard=advance,
+                    map_shards=map_shards,
+                    load_encoder=None if ray is None else load,
+                )
+            result[str(folder)] = {
+                "rows": manifest.rows,
+                "left out": manifest.lines - manifest.rows,
+                "vocabulary": manifest.vocabulary_size,
+                "lost tokens": round(manifest.lost_share, 6),
+            } | ({} if share is None else {"respelled tokens": round(share, 6)})
     described = model.description
     show_result(result, title=f"Embedded with {described.name} in {described.precision}", as_json=as_json)
 

@@ -27,7 +27,11 @@ class ResultFile:
 
     def write(self, records: Iterable[dict[str, Any]]) -> None:
         """Add results, so that they are kept whatever happens next."""
-        self._file.writelines(f"{json.dumps(record, ensure_ascii=False, default=str)}\n" for record in records)
+        self.write_lines("".join(f"{json.dumps(record, ensure_ascii=False, default=str)}\n" for record in records))
+
+    def write_lines(self, lines: str) -> None:
+        """Add results that are lines of JSON already."""
+        self._file.write(lines)
         self._file.flush()
 
     def __enter__(self) -> Self:

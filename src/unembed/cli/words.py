@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unembed.cli.distribution import RayAddress, WorkerCount, check_cluster, shards_on
 from unembed.cli.sources import (
     InverterName,
     ResultsPath,
@@ -18,7 +19,6 @@ from unembed.cli.sources import (
 
 if TYPE_CHECKING:
     from unembed.auditing.words import Words
-    from unembed.connectors import VectorBatch
 
 _BATCH = 4096
 _MOST_COMMON = 50
@@ -79,6 +79,8 @@ def words(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
     output: ResultsPath = None,
     resume: Resume = False,
+    ray: RayAddress = None,
+    workers: WorkerCount = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
     """Name the words that vectors give away: a first look, without their order.
@@ -88,6 +90,7 @@ def words(
     Example: unembed words chroma:./db#notes --find invoice
     """
     from collections import Counter
+    from functools import partial
 
     import numpy as np
 
@@ -101,12 +104,15 @@ def words(
     from unembed.cli.probe import show_ranked
     from unembed.cli.results import open_results
     from unembed.cli.topics import show_topics
-    from unembed.connectors import open_vectors
-    from unembed.connectors.source import rows_after
+    from unembed.cli.word_shards import Listing, WordWorker, load_worker, open_source, read_shards
+    from unembed.distribution import in_order
     from unembed.errors import ConfigError, VectorError
     from unembed.inverter import Inverter
     from unembed.progress import make_progress
 
+    check_cluster(ray, workers)
+    if ray is not None and (clusters or probe is not None):
+        raise ConfigError("--ray lists, finds and counts words.", "Leave out --ray, or --clusters and --probe.")
     if count and output is not None:
         raise ConfigError("--output is for a list of vectors, not for counts.", "Leave out --count or --output.")
     if clusters and (count or find or output is not None or resume):
@@ -117,10 +123,12 @@ def words(
         raise ConfigError("--probe ranks all vectors.", "Leave out --find, --count, --clusters, --output and --resume.")
     sentences = None if probe is None else load_probe(probe)
     results = open_results(output, resume)
-    source = open_vectors(uri, column=column, id_column=id_column, text_column=text_column, batch_rows=_BATCH)
-    source = source if limit is None else source.first(limit)
+    columns = {"column": column, "id_column": id_column, "text_column": text_column}
+    open_again = partial(open_source, uri, _BATCH, limit, **columns)
+    source = open_again()
     inverter = Inverter.from_pretrained(model, device=device)
-    reader = WordReader(inverter, top=top, vocabulary=vocabulary, find=find or [])
+    choice: dict[str, Any] = {"top": top, "vocabulary": vocabulary, "find": find or []}
+    reader = WordReader(inverter, **choice)
     if clusters:
         show_topics(source, reader, clusters, as_json=as_json)
         return
@@ -136,39 +144,43 @@ def words(
             as_json=as_json,
         )
         return
-    wanted = [index for forms in reader.wanted.values() for index in forms]
+    listing: Listing = "none" if count else "json" if results or as_json else "text"
     calibration = stored_for(inverter.info) if find else None
+    done, last_id = (results.rows, results.last_id) if results else (0, None)
+    if ray is None:
+        read = partial(read_shards, lambda: source, done, last_id)
+        make = partial(WordWorker, reader, listing, calibration)
+    else:
+        read = partial(read_shards, open_again, done, last_id)
+        make = partial(load_worker, model, device, inverter.info, listing, choice)
     trust = None
     holding = dict.fromkeys(reader.wanted, 0)
     counts = np.zeros(len(reader.words), dtype=np.int64)
     skipped: Counter[str] = Counter()
-    done = results.rows if results else 0
     seen, shown = done, 0
-    batches = rows_after(source.usable(skipped), done, results.last_id if results else None, source.name)
     hidden = (results is None and sys.stdout.isatty()) or not sys.stderr.isatty()
-    with early_end() as interrupted, results or nullcontext(), make_progress(disable=hidden) as progress:
+    with (
+        shards_on(ray, workers, device) as map_shards,
+        early_end() as interrupted,
+        results or nullcontext(),
+        make_progress(disable=hidden) as progress,
+    ):
         task = progress.add_task("Reading", total=source.rows, completed=done)
-        for batch in batches:
-            named = reader.read(batch.vectors)
-            counts += named.counts()
-            first, seen = seen, seen + len(batch)
-            progress.advance(task, len(batch))
-            kept = named.holding(wanted) if find else np.ones(len(batch), dtype=bool)
-            for word, forms in reader.wanted.items():
-                holding[word] += int(named.holding(forms).sum())
-            if calibration and trust is None:
-                trust = trust_for(calibration, batch.vectors)
-            shown += int(kept.sum())
-            if not count:
-                records = [
-                    _record(first + row, batch, row, named.names_of(row)) for row in np.flatnonzero(kept).tolist()
-                ]
-                if results:
-                    results.write(records)
-                elif as_json:
-                    write_json_lines(records)
-                else:
-                    write_lines(map(_line, records))
+        for _, found in in_order(map_shards(read, make)):
+            counts += found["counts"]
+            seen += found["rows"]
+            shown += found["shown"]
+            skipped.update(found["skipped"])
+            progress.advance(task, found["rows"])
+            for word, number in found["holding"].items():
+                holding[word] += number
+            if calibration and trust is None and found["rows"]:
+                trust = trust_for(calibration, found["tokens"])
+            if results:
+                results.write_lines(found["lines"])
+            elif found["lines"]:
+                sys.stdout.write(found["lines"])
+                sys.stdout.flush()
             if interrupted():
                 typer.echo(f"Stopped early, after {seen:,} vectors.", err=True)
                 break
@@ -194,18 +206,3 @@ def words(
 
 def _names(words: "Words") -> list[list[str]]:
     return [words.names_of(row) for row in range(len(words))]
-
-
-def _record(number: int, batch: "VectorBatch", row: int, words: list[str]) -> dict[str, Any]:
-    """Return one vector's words as JSON has them."""
-    record: dict[str, Any] = {"row": number, "id": batch.ids[row], "words": words}
-    text = batch.texts[row] if batch.texts else None
-    return record if text is None else record | {"stored_text": text}
-
-
-def _line(record: dict[str, Any]) -> str:
-    """Return one vector's words as a line: its id, the words, and the stored text if there is one."""
-    from unembed.text import printable
-
-    cells = [record["id"], " ".join(record["words"]), *([record["stored_text"]] if "stored_text" in record else [])]
-    return "\t".join(printable(str(cell)) for cell in cells)

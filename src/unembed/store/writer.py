@@ -6,18 +6,22 @@ writes those again: no row is lost, none is repeated. A shard that was damaged s
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from unembed.canvas import CanvasVocabulary, count_lost, fit_to_canvas, tokenizer_hash
+from unembed.canvas import CanvasVocabulary, tokenizer_hash
+from unembed.distribution import MapShards, Values, map_here
+from unembed.distribution import Shard as Numbered
 from unembed.encoders import Encoder, known_tokenizer
-from unembed.errors import EncoderError, StoreError
+from unembed.errors import StoreError
 from unembed.files import atomic_path, checksum, locked_folder, remove_leftovers, write_text
 from unembed.store.fingerprint import Fingerprint
+from unembed.store.making import make_worker
 from unembed.store.manifest import FILE, TOKENIZER_FILE, Manifest, Shard
 
 
@@ -32,6 +36,8 @@ def embed_texts(
     shard_lines: int = 8192,
     batch_size: int = 32,
     on_shard: Callable[[Shard], None] | None = None,
+    map_shards: MapShards = map_here,
+    load_encoder: Callable[[], Encoder] | None = None,
 ) -> Manifest:
     """Embed every line into the store at ``folder``; finished shards of an earlier run are kept.
 
@@ -45,6 +51,8 @@ def embed_texts(
         shard_lines: source lines per shard: the unit of work, and of what a kill can cost.
         batch_size: texts per forward pass of the encoder.
         on_shard: called with each shard, also with those that were there already.
+        map_shards: works on the missing shards, in this process or in others; whatever it is, the store is the same.
+        load_encoder: loads the same encoder in another process; without it, ``encoder`` itself works.
     """
     with locked_folder(folder) as free:
         if not free:
@@ -52,7 +60,7 @@ def embed_texts(
                 f"Another process is filling the store in {folder}.", "Wait for it, or give another `output`."
             )
         tokenizer = tokenizer or known_tokenizer(encoder)
-        wanted = _describe(lines(), encoder, tokenizer, canvas_length, shard_lines)
+        wanted = describe_store(lines(), encoder, tokenizer, canvas_length, shard_lines)
         wanted = wanted.model_copy(update={"respelled_share": respelled_share})
         manifest = _begin(folder, wanted, tokenizer)
         if on_shard:
@@ -61,14 +69,9 @@ def embed_texts(
         if manifest.complete and manifest.fingerprint:
             return manifest
         finished = {shard.number: shard for shard in manifest.shards}
-        source = lines()
-        for number in count():
-            block = list(islice(source, shard_lines))
-            if not block:
-                break
-            if number in finished:
-                continue
-            finished[number] = _write_shard(number, block, folder, encoder, tokenizer, manifest, batch_size)
+        worker = partial(make_worker, load_encoder or (lambda: encoder), tokenizer, wanted, batch_size)
+        for number, made in map_shards(partial(_missing, lines, shard_lines, frozenset(finished)), worker):
+            finished[number] = _save(number, made, folder)
             shards = tuple(finished[key] for key in sorted(finished))
             manifest = manifest.model_copy(update={"shards": shards})
             manifest.save(folder)
@@ -81,9 +84,10 @@ def embed_texts(
         return manifest
 
 
-def _describe(
+def describe_store(
     lines: Iterator[str], encoder: Encoder, tokenizer: Tokenizer, canvas_length: int, shard_lines: int
 ) -> Manifest:
+    """Return the manifest of a store that has no shard yet."""
     vocabulary = CanvasVocabulary.of(tokenizer)
     return Manifest(
         encoder=encoder.description,
@@ -118,28 +122,25 @@ def _begin(folder: Path, wanted: Manifest, tokenizer: Tokenizer) -> Manifest:
     return stored
 
 
-def _write_shard(
-    number: int,
-    block: Sequence[str],
-    folder: Path,
-    encoder: Encoder,
-    tokenizer: Tokenizer,
-    manifest: Manifest,
-    batch_size: int,
-) -> Shard:
-    ids, texts, _ = fit_to_canvas(block, tokenizer, manifest.canvas_length)
-    vectors = _encode(texts, encoder, manifest, batch_size)
-    tokens = np.full((len(ids), manifest.canvas_length), manifest.vocabulary.pad, dtype=manifest.tokens_dtype)
-    for row, token_ids in enumerate(ids):
-        tokens[row, : len(token_ids)] = token_ids
-    shard = Shard(number=number, rows=len(ids), lines=len(block), tokens_checksum="", embeddings_checksum="")
-    lost, total = count_lost(block, tokenizer)
+def _missing(lines: Callable[[], Iterator[str]], shard_lines: int, finished: Collection[int]) -> Iterator[Numbered]:
+    """Yield the source lines of every shard that is not finished."""
+    source = lines()
+    for number in count():
+        block = list(islice(source, shard_lines))
+        if not block:
+            return
+        if number not in finished:
+            yield number, {"lines": block}
+
+
+def _save(number: int, made: Values, folder: Path) -> Shard:
+    """Write the arrays of a shard; it is part of the store once the manifest lists it."""
+    facts = {name: made[name] for name in ("rows", "lines", "tokens", "lost_tokens")}
+    shard = Shard(number=number, tokens_checksum="", embeddings_checksum="", **facts)
     return shard.model_copy(
         update={
-            "tokens": total,
-            "lost_tokens": lost,
-            "tokens_checksum": _save_array(folder / shard.tokens_file, tokens),
-            "embeddings_checksum": _save_array(folder / shard.embeddings_file, vectors),
+            "tokens_checksum": _save_array(folder / shard.tokens_file, made["ids"]),
+            "embeddings_checksum": _save_array(folder / shard.embeddings_file, made["vectors"]),
         }
     )
 
@@ -148,27 +149,6 @@ def _take_fingerprint(folder: Path, manifest: Manifest) -> Fingerprint | None:
     """Read the finished shards once more: what comes out does not depend on how often the work was interrupted."""
     files = (folder / shard.embeddings_file for shard in manifest.shards)
     return Fingerprint.of(np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
-
-
-def _encode(texts: list[str], encoder: Encoder, manifest: Manifest, batch_size: int) -> np.ndarray:
-    """Return the vectors as they are stored, or refuse them: one bad row would spoil a training run much later."""
-    expected = (len(texts), manifest.encoder.dim)
-    given = np.asarray(encoder.encode(texts, batch_size=batch_size) if texts else np.empty(expected))
-    if given.shape != expected:
-        raise EncoderError(
-            f"The encoder '{manifest.encoder.name}' gave vectors of shape {given.shape}, expected {expected}.",
-            "Check the encoder: it must give one vector of its dimension for each text.",
-        )
-    with np.errstate(over="ignore"):
-        vectors: np.ndarray = given.astype(manifest.embeddings_dtype)
-    bad = np.flatnonzero(~np.isfinite(vectors).all(1))
-    if len(bad):
-        raise EncoderError(
-            f"The encoder '{manifest.encoder.name}' gave a vector with values that are not finite, or too large for "
-            f"{manifest.embeddings_dtype}, for {texts[bad[0]]!r}.",
-            "Check the encoder, or leave this text out.",
-        )
-    return vectors
 
 
 def _save_array(path: Path, array: np.ndarray) -> str:

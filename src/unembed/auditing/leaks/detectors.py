@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from unembed.auditing.leaks.custom import CustomDetector
 from unembed.auditing.leaks.kinds import KINDS, Kind, Leak
-from unembed.auditing.leaks.names import find_names, has_model
+from unembed.auditing.leaks.names import ask_model, find_names, has_model
 from unembed.auditing.leaks.patterns import find_patterns
+from unembed.auditing.leaks.rules import Span
 from unembed.auditing.leaks.terms import find_terms
 from unembed.errors import ConfigError
 
@@ -23,8 +24,15 @@ class LeakDetectors:
 
     def find(self, text: str) -> list[Leak]:
         """Return what a text gives away, each thing once."""
+        return self.find_all([text])[0]
+
+    def find_all(self, texts: Sequence[str]) -> list[list[Leak]]:
+        """Return what each of several texts gives away."""
+        return [self._find(text, by_model) for text, by_model in zip(texts, ask_model(texts), strict=True)]
+
+    def _find(self, text: str, by_model: Sequence[Span]) -> list[Leak]:
         found, left = find_patterns(text)
-        found += find_names(text, left)
+        found += find_names(left, by_model)
         found += find_terms(left)
         leaks = [Leak(span.kind, text[span.start : span.end].strip()) for span in found]
         leaks += [Leak(detector.kind, item) for detector in self._custom for item in detector.find(text)]

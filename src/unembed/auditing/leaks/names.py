@@ -1,6 +1,7 @@
 """Names of people and places: titles, lists, and spaCy's small English model where the extra ``leaks`` is installed."""
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,7 @@ _BEFORE_PLACE = re.compile(
     r"\b(?:in|from|to|near|via|outside|of|across|around|at|through|toward|towards)\s$", re.IGNORECASE
 )
 _MOST_CAPITALS = 0.4
+_TOGETHER = 64  # texts
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|[\"“(])$")
 _NOT_AFTER_TITLE = re.compile(
     r"and|or|the|an?|to|in|on|at|of|is|was|are|were|has|had|who|that|said|says|will|would|can|for|with|from|by|her|his"
@@ -32,18 +34,26 @@ _NOT_AFTER_TITLE = re.compile(
 )
 
 
-def find_names(text: str, left: str) -> list[Span]:
+def find_names(left: str, by_model: Sequence[Span]) -> list[Span]:
     """Return names of people and places.
 
     Args:
-        text: the whole text, which spaCy reads.
-        left: the same, with spaces in the place of what is something else.
+        left: a text, with spaces in the place of what is something else.
+        by_model: what spaCy finds in the whole text.
     """
     spans = [*_titled(left), *_listed_names(left), *_listed_places(left)]
     spans += [Span("names", *match.span()) for match in _IRISH.finditer(left)]
-    if has_model():
-        spans += [span for span in _model_spans(text) if left[span.start : span.end].strip()]
+    spans += [span for span in by_model if left[span.start : span.end].strip()]
     return _longest(spans)
+
+
+def ask_model(texts: Sequence[str]) -> Iterator[list[Span]]:
+    """Yield what spaCy finds in each text; nothing where it is not installed. Together it reads them much faster."""
+    if not has_model():
+        yield from ([] for _ in texts)
+        return
+    for text, document in zip(texts, _load_model().pipe(texts, batch_size=_TOGETHER), strict=True):
+        yield _model_spans(text, document)
 
 
 def has_model() -> bool:
@@ -85,11 +95,11 @@ def _listed_places(text: str) -> list[Span]:
     return spans
 
 
-def _model_spans(text: str) -> list[Span]:
+def _model_spans(text: str, document: Any) -> list[Span]:
     """Return what spaCy takes for people and places, without what it often gets wrong in titles and lists."""
     people, places = [], []
     prose = _is_prose(text)
-    for entity in _load_model()(text).ents:
+    for entity in document.ents:
         if re.search(r"[\d/+|]", entity.text):
             continue
         span = (entity.start_char, entity.end_char)
