@@ -85,6 +85,18 @@ def make_inverter(build_model, stir, tiny_tokenizer):
 
 
 @pytest.fixture
+def make_speller(tiny_checkpoint, stir):
+    """Builds stirred inverters that have every token of the tiny tokenizer; those of ``make_inverter`` have 40."""
+
+    def make() -> Inverter:
+        inverter = Inverter.from_pretrained(tiny_checkpoint, device="cpu")
+        stir(inverter.model)
+        return inverter
+
+    return make
+
+
+@pytest.fixture
 def build_reader(tiny_store, stir):
     """Builds inverters for the tiny store or another one; the readout knows its words, the denoiser nothing."""
 

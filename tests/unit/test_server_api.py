@@ -241,7 +241,9 @@ def test_everything_is_described(serve):
         for operation in operations.values():
             assert operation.get("description"), path
             assert "200" in operation["responses"], path
-    assert {"/api/encode", "/api/invert", "/api/invert/stream", "/api/invert/batch"} <= set(description["paths"])
+    assert {"/api/encode", "/api/fill", "/api/invert", "/api/invert/stream", "/api/invert/batch"} <= set(
+        description["paths"]
+    )
     for name, schema in description["components"]["schemas"].items():
         assert schema.get("description") or schema.get("enum"), name
 

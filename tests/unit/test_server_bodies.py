@@ -30,6 +30,15 @@ BODIES = {
     "fewer vectors than values may be": ("/api/invert/batch", b'{"vectors":[' + b",".join([b"[]"] * 128_000) + b"]}"),
     "right vectors, but far too many": ("/api/invert/batch", b'{"vectors":[' + b",".join([b"[1]"] * 128_000) + b"]}"),
     "fewer numbers than values may be": ("/api/invert", b'{"vector":[' + b",".join([b"1e9999"] * 128_000) + b"]}"),
+    "candidates that are no texts": ("/api/fill", filled('{"template":"{a}","candidates":{"a":[', "0", "]}}")),
+    "lists of candidates that are none": (
+        "/api/fill",
+        b'{"template":"{a}","candidates":{"a":[' + b",".join([b"[]"] * 128_000) + b"]}}",
+    ),
+    "candidates for slots that are not there": (
+        "/api/fill",
+        f'{{"template":"{{a}}","candidates":{{{UNKNOWN_KEYS.replace(":0", ":[]")}}}}}'.encode(),
+    ),
     "brackets": ("/api/invert", b"[" * BYTES),
 }
 

@@ -15,6 +15,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from unembed.server import ServedModel
+
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     status_code_conformance,
@@ -23,15 +25,16 @@ CHECKS = [
     response_schema_conformance,
 ]
 INVERSIONS = ["/api/invert", "/api/invert/batch", "/api/invert/stream"]
-POSTS = ["/api/encode", *INVERSIONS, "/api/invert/stop", "/api/words"]
+POSTS = ["/api/encode", "/api/fill", *INVERSIONS, "/api/invert/stop", "/api/words"]
 GETS = ["/api/models", "/api/examples", "/api/queue", "/health", "/metrics"]
 GOOD = {"vector": [0.5, *range(15)], "vectors": [[0.5, *range(15)]] * 3}
 
 
 @pytest.fixture
-def description(serve):
+def description(serve, make_speller, fake_encoder):
     """The server's own description, as schemathesis reads it."""
-    return schemathesis.openapi.from_url(f"{serve().base_url}/openapi.json")
+    client = serve([ServedModel("tiny", make_speller(), fake_encoder)])
+    return schemathesis.openapi.from_url(f"{client.base_url}/openapi.json")
 
 
 def for_all(operation, mode, check, examples=30):
@@ -84,4 +87,18 @@ def test_every_way_to_decode_a_good_vector_is_answered_as_described(description,
         statuses.add(case.call_and_validate(checks=CHECKS).status_code)
 
     for_all(description[path]["POST"], GenerationMode.POSITIVE, check)
+    assert 200 in statuses
+
+
+def test_every_way_to_fill_a_good_template_is_answered_as_described(description):
+    statuses = set()
+
+    def check(case):
+        kept = {name: case.body[name] for name in ("blind", "top", "seed", "defence") if name in case.body}
+        given = list(case.body.get("candidates", {}).values())
+        case.body = kept | {"template": "the {a} of {b}", "vector": GOOD["vector"], "calls": 20}
+        case.body["candidates"] = dict(zip("ab", given, strict=False))
+        statuses.add(case.call_and_validate(checks=CHECKS).status_code)
+
+    for_all(description["/api/fill"]["POST"], GenerationMode.POSITIVE, check)
     assert 200 in statuses

@@ -252,8 +252,8 @@ class SlowEngine:
 def searching(serve, make_inverter, fake_encoder):
     """Starts servers whose guided searches take at least so many seconds per round."""
 
-    def start(seconds=0.1, **settings):
-        model = ServedModel("slow", make_inverter(), SlowEncoder(fake_encoder, seconds))
+    def start(seconds=0.1, inverter=None, **settings):
+        model = ServedModel("slow", inverter or make_inverter(), SlowEncoder(fake_encoder, seconds))
         return serve([model], coalesce_seconds=0.0, turn_seconds=0.01, **settings)
 
     return start
@@ -378,6 +378,65 @@ def test_work_has_a_time_out_that_counts_its_own_computing_only(searching, send)
     client = searching(seconds=0.2, work_seconds=2.5)
     searches = [send(client, vector=v, strategy="guided", rounds=3, seed=n) for n, v in enumerate(VECTORS[:4])]
     assert [answer.result()[0].status_code for answer in searches] == [200] * 4
+
+
+@pytest.fixture
+def filling(searching, make_speller):
+    """Starts servers whose fillings take at least so many seconds per step."""
+    return lambda seconds, **settings: searching(seconds, make_speller(), **settings)
+
+
+SLOW_FILLING = {"template": "the door of {n} is open.", "candidates": {"n": "digits:4"}, "calls": 2000}
+
+
+def test_a_request_goes_between_the_steps_of_a_filling(filling, send):
+    client = filling(seconds=0.3)
+    slow = send(client, "/api/fill", vector=VECTORS[0], **SLOW_FILLING)
+    until(lambda: client.get("/api/queue").json()["running"] == 1)
+    others = [send(client, vector=vector) for vector in VECTORS[1:4]]
+    assert all(answer.result()[0].status_code == 200 for answer in others)
+    assert not slow.done()
+    assert slow.result()[0].json()["encoder_calls"] > 1000
+
+
+def test_fillings_and_searches_go_on_side_by_side_and_find_what_they_find_alone(
+    filling, send, make_speller, fake_encoder
+):
+    client = filling(seconds=0.05)
+    search = send(client, vector=VECTORS[0], **GUIDED)
+    slow = [send(client, "/api/fill", vector=vector, **SLOW_FILLING) for vector in VECTORS[1:3]]
+    until(lambda: client.get("/api/queue").json()["running"] == 3)
+    for vector, answer in zip(VECTORS[1:3], slow, strict=True):
+        (alone,) = make_speller().fill(
+            SLOW_FILLING["template"], vector, SLOW_FILLING["candidates"], encoder=fake_encoder, calls=2000
+        )
+        assert answer.result()[0].json()["answers"][0]["values"] == alone.answers[0].values
+    assert search.result()[0].status_code == 200
+
+
+def test_a_client_that_goes_away_stops_its_filling(filling, fake_encoder):
+    client = filling(seconds=0.2)
+    with httpx.Client(base_url=client.base_url, timeout=0.7) as gone, pytest.raises(httpx.ReadTimeout):
+        gone.post("/api/fill", json={"vector": VECTORS[0], **SLOW_FILLING})
+    until(lambda: client.get("/api/queue").json()["running"] == 0)
+    assert 0 < len(fake_encoder.seen) < 1000, "texts were embedded for nobody"
+
+
+def test_a_filling_has_the_time_out_of_other_work(filling):
+    answer = filling(seconds=0.2, work_seconds=0.5).post("/api/fill", json={"vector": VECTORS[0], **SLOW_FILLING})
+    assert answer.status_code == 504
+    assert "Filling took longer than 0.5 seconds" in answer.json()["message"]
+    assert "fewer candidates" in answer.json()["remedy"]
+
+
+def test_a_filling_is_counted(filling):
+    client = filling(seconds=0.0)
+    body = {"template": "the {x}", "candidates": {"x": ["dog"]}, "vector": VECTORS[0]}
+    assert client.post("/api/fill", json=body).status_code == 200
+    until(lambda: client.get("/api/queue").json()["running"] == 0)
+    text = client.get("/metrics").text
+    assert 'unembed_requests_total{path="/api/fill",status="200"} 1.0' in text
+    assert 'unembed_decode_seconds_count{strategy="fill"} 1.0' in text
 
 
 def test_a_failure_of_ours_is_told_without_quoting_the_request(serve, gated, caplog):

@@ -25,6 +25,12 @@ def test_every_page_of_the_documentation_is_there(site):
     assert pages <= {path.stem for path in site.glob("*.html")}
 
 
+def test_every_page_of_the_documentation_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    linked = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= linked
+
+
 def test_the_reference_is_made_of_the_docstrings(site):
     said = (site / "api.html").read_text()
     assert "Find out how much of its texts a source of vectors gives away" in said

@@ -7,6 +7,7 @@ each leaves between its vector and the one given, and without the encoder also w
 """
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -57,7 +58,7 @@ def evidence(described: np.ndarray, scores: np.ndarray, count: int) -> np.ndarra
     others = scores[1:_COMPARED]
     gap = scores[0] - others[0] if len(others) else 0.0
     ahead = scores[0] - others.mean() if len(others) else 0.0
-    return np.array([1.0, *described[0], gap, ahead, float(len(others) == 0), np.log(count)])
+    return np.array([1.0, *described[0], gap, ahead, float(len(others) == 0), math.log(count)])
 
 
 def probabilities(way: Way, described: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, float]:

@@ -10,8 +10,9 @@ import torch
 from unembed.filling.certainty import Verdict, Way, features, judge, limit_free, probabilities
 from unembed.filling.free import FreeWriter
 from unembed.filling.kinds import Candidates, Free
-from unembed.filling.pieces import Pieces
+from unembed.filling.pieces import read_pieces
 from unembed.filling.ranking import FillingTask, FillingTools, Ranked
+from unembed.filling.steps import Steps, finish
 from unembed.filling.template import Template
 
 CALLS = 6000
@@ -70,12 +71,18 @@ class Filler:
     ) -> None:
         self._tools, self._template, self._given = tools, template, candidates
         self._calls, self._top, self._seed, self._interrupted = calls, top, seed, interrupted
+        self._only_task: FillingTask | None = None
+        """The one for all vectors; what is written freely depends on the vector."""
         self._free = [slot for slot, each in enumerate(candidates) if isinstance(each, Free)]
         self.way: Way = "encoder" if tools.oracle else "surrogate" if tools.surrogate else "likelihood"
 
     def fill(self, vector: np.ndarray) -> Filling:
         """Return the answers for a vector (d,)."""
-        task, ranked = self.rank(vector)
+        return finish(self.steps(vector))
+
+    def steps(self, vector: np.ndarray) -> Steps[Filling]:
+        """Fill with pauses, for a caller who does other work in between, or stops before the end."""
+        task, ranked = yield from self._rank(vector)
         order, shares, absent = probabilities(self.way, self.describe(ranked), task.count)
         if self._free:
             exact = ranked.cosines[order[0]] if ranked.cosines is not None and self.way == "encoder" else 0.0
@@ -103,31 +110,34 @@ class Filler:
 
     def rank(self, vector: np.ndarray) -> tuple[FillingTask, Ranked]:
         """Return the best combinations of candidates for a vector (d,), without a judgement."""
-        task = self._task_for(vector)
-        return task, task.rank(vector, calls=self._calls, seed=self._seed, interrupted=self._interrupted)
+        return finish(self._rank(vector))
+
+    def _rank(self, vector: np.ndarray) -> Steps[tuple[FillingTask, Ranked]]:
+        task = yield from self._task_for(vector)
+        ranked = yield from task.rank(vector, calls=self._calls, seed=self._seed, interrupted=self._interrupted)
+        return task, ranked
 
     def describe(self, ranked: Ranked) -> np.ndarray:
         """Return what combinations are judged by: (n, F)."""
         return features(ranked.cosines, None if self.way == "encoder" else ranked.likelihoods)
 
-    def _task_for(self, vector: np.ndarray) -> FillingTask:
-        if not self._free:
+    def _task_for(self, vector: np.ndarray) -> Steps[FillingTask]:
+        if self._only_task is not None:
             return self._only_task
         given = torch.from_numpy(np.asarray(vector, dtype=np.float32)).to(self._tools.device)
-        counts = [self._usual_count(slot) for slot in range(len(self._given))]
-        return FillingTask(
-            self._tools,
-            self._template,
-            [
-                self._writer.write(given, self._template, slot, each.tokens, counts) if isinstance(each, Free) else each
-                for slot, each in enumerate(self._given)
-            ],
-            free=self._free,
-        )
-
-    @cached_property
-    def _only_task(self) -> FillingTask:
-        return FillingTask(self._tools, self._template, [each for each in self._given if not isinstance(each, Free)])
+        counts = [self._usual_count(slot) for slot in range(len(self._given))] if self._free else []
+        candidates: list[Sequence[str]] = []
+        for slot, each in enumerate(self._given):
+            if isinstance(each, Free):
+                each = yield from self._writer.write(given, self._template, slot, each.tokens, counts)
+            candidates.append(each)
+        pieces = []
+        for slot, own in enumerate(candidates):
+            pieces.append((yield from read_pieces(self._tools.tokenizer, self._template, slot, own)))
+        task = FillingTask(self._tools, self._template, candidates, pieces, self._free)
+        if not self._free:
+            self._only_task = task
+        return task
 
     @cached_property
     def _writer(self) -> FreeWriter:
@@ -138,5 +148,5 @@ class Filler:
         given = self._given[slot]
         if isinstance(given, Free):
             return given.tokens[0]
-        counts = Pieces(self._tools.tokenizer, self._template, slot, given[:_LOOKED_AT]).counts
+        counts = finish(read_pieces(self._tools.tokenizer, self._template, slot, given[:_LOOKED_AT])).counts
         return max(1, int(np.bincount(counts).argmax()))

@@ -12,6 +12,7 @@ from unembed.engine import Engine
 from unembed.errors import ConfigError
 from unembed.filling.asking import ask_masks, close_canvas_for
 from unembed.filling.pieces import read_filled
+from unembed.filling.steps import Steps
 from unembed.filling.template import Template
 from unembed.model import NoiseSchedule
 
@@ -37,7 +38,7 @@ class FreeWriter:
     @torch.no_grad()
     def write(
         self, vector: Tensor, template: Template, slot: int, lengths: Sequence[int], others: Sequence[int]
-    ) -> list[str]:
+    ) -> Steps[list[str]]:
         """Return texts for a slot, of so many tokens each; ``others`` are the numbers of tokens of all slots."""
         written: dict[str, None] = {}
         for length in lengths:
@@ -45,13 +46,14 @@ class FreeWriter:
             canvas, slots = self._mask(template, counts)
             if len(canvas) > self._engine.config.canvas_length:
                 continue
-            for text in self._fill(vector, close_canvas_for(self._engine, canvas), slots[slot]):
+            for text in (yield from self._fill(vector, close_canvas_for(self._engine, canvas), slots[slot])):
                 written.setdefault(text)
         if not written:
             raise ConfigError(
                 f"The template has more tokens than this inverter writes ({self._engine.config.canvas_length}), so it "
                 f"cannot fill the slot '{template.names[slot]}' by itself.",
-                f"Give candidates: `slot={template.names[slot]}=KIND` or `wordlist={template.names[slot]}=FILE`.",
+                f"Give it a kind (`slot={template.names[slot]}=KIND`) or a list of candidates "
+                f"(`wordlist={template.names[slot]}=FILE`).",
             )
         return list(written)
 
@@ -69,7 +71,7 @@ class FreeWriter:
                 canvas += [self._engine.vocabulary.mask] * counts[owner]
         return canvas, slots
 
-    def _fill(self, vector: Tensor, canvas: list[int], positions: Sequence[int]) -> list[str]:
+    def _fill(self, vector: Tensor, canvas: list[int], positions: Sequence[int]) -> Steps[list[str]]:
         """Return the likeliest fillings of some masks, by a beam search from the left."""
         beams: list[tuple[float, list[int]]] = [(0.0, [])]
         before = sum(1 for token in canvas[: positions[0]] if token == self._engine.vocabulary.mask)
@@ -92,5 +94,6 @@ class FreeWriter:
                 chosen = np.argpartition(-scores, keep)[:keep]
                 longer += [(score + float(scores[token]), [*tokens, int(token)]) for token in chosen]
             beams = sorted(longer, key=lambda beam: -beam[0])[:width]
+            yield
         texts: list[str] = self._tokenizer.decode_batch([tokens for _, tokens in beams])
         return [text.strip() for text in texts if text.strip()]

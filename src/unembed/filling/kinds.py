@@ -4,6 +4,7 @@ import calendar
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from unembed.errors import ConfigError, did_you_mean, from_os_error
@@ -143,19 +144,22 @@ def usual_kind(slot: str) -> str:
     return slot if slot in KINDS else _USUAL.get(name, _FREE)
 
 
-def candidates_of(kind: str) -> Candidates:
-    """Return the candidates of a kind, which may have an argument: ``cities``, ``digits:4``, ``free:2``."""
+def candidates_of(kind: str, most: int = MOST_CANDIDATES) -> Candidates:
+    """Return the candidates of a kind, which may have an argument: ``cities``, ``digits:4``, ``free:2``.
+
+    If there are more than ``most``, the first ones and one too many.
+    """
     name, _, argument = kind.partition(":")
     if name == _FREE:
         return _free(argument)
     if name not in KINDS:
         raise ConfigError(
             f"There is no kind '{name}': {did_you_mean(name, [*KINDS, _FREE])}",
-            "For candidates of your own, give a word list: `wordlist=SLOT=FILE`.",
+            "Name a kind, or give a list of candidates (`wordlist=SLOT=FILE`).",
         )
     if argument and not KINDS[name].argument:
         raise ConfigError(f"The kind '{name}' takes nothing behind a colon.", f"Write {name} alone.")
-    return list(KINDS[name].make(argument))
+    return list(islice(KINDS[name].make(argument), most + 1))
 
 
 def read_wordlist(path: Path) -> list[str]:
@@ -169,17 +173,17 @@ def read_wordlist(path: Path) -> list[str]:
     return list(text.splitlines())
 
 
-def clean(values: Iterable[str], slot: str) -> list[str]:
-    """Return candidates without spaces around them, without empty ones, and each once."""
+def clean(values: Iterable[str], slot: str, most: int = MOST_CANDIDATES) -> list[str]:
+    """Return candidates without spaces around them, without empty ones, and each once; ``most`` are allowed."""
     cleaned = list(dict.fromkeys(stripped for value in values if (stripped := well_formed(value).strip())))
     if not cleaned:
         raise ConfigError(
-            f"There are no candidates for the slot '{slot}': the list is empty.", "Give one candidate per line."
+            f"There are no candidates for the slot '{slot}': the list is empty.",
+            "Give at least one; in a file, one per line.",
         )
-    if len(cleaned) > MOST_CANDIDATES:
+    if len(cleaned) > most:
         raise ConfigError(
-            f"The slot '{slot}' has {len(cleaned):,} candidates; at most {MOST_CANDIDATES:,} are tried.",
-            "Give a shorter list.",
+            f"The slot '{slot}' has more than {most:,} candidates.", "Give a shorter list, or a kind with fewer."
         )
     return cleaned
 

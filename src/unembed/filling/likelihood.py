@@ -5,9 +5,9 @@ log-probabilities of a candidate's tokens are added up. The best are then read t
 before it.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -78,12 +78,13 @@ class SlotLikelihood:
             {int(count): np.flatnonzero(pieces.counts == count) for count in np.unique(pieces.counts) if count}
             for pieces in self._pieces
         ]
-        by_size = sorted(
-            itertools.product(*examples),
-            key=lambda counts: -np.prod([len(found[count]) for found, count in zip(examples, counts, strict=True)]),
-        )
+        sizes = [
+            sorted(((count, log(len(rows))) for count, rows in own.items()), key=lambda entry: -entry[1])
+            for own in examples
+        ]
         shapes = []
-        for counts in by_size[:_MOST_SHAPES]:
+        for largest in _best_sums(sizes, _MOST_SHAPES):
+            counts = tuple(count for count, _ in largest)
             values = [self._candidates[slot][examples[slot][count][0]] for slot, count in enumerate(counts)]
             ids, slots = read_filled(self._tokenizer, self._template, values)
             masked = {position for slot in slots for position in slot}

@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from unembed.filling.likelihood import Combination
+from unembed.filling.steps import Steps
 from unembed.filling.template import Template
 from unembed.measures.vectors import normalise
 
 Embed = Callable[[Sequence[str]], np.ndarray]
+# Texts that are embedded before others have their turn: a fraction of a second.
+_AT_ONCE = 128
 
 
 class FilledVectors:
@@ -60,6 +63,14 @@ class FilledVectors:
             self._vectors[first : first + len(new)] = new
             self._rows |= {each: first + row for row, each in enumerate(missing)}
         return self._vectors[[self._rows[each] for each in combinations]]
+
+    def embed_in_parts(self, combinations: Sequence[Combination]) -> Steps[np.ndarray]:
+        """Return the same, with pauses."""
+        missing = self.missing(combinations)
+        for start in range(0, len(missing), _AT_ONCE):
+            self.embed(missing[start : start + _AT_ONCE])
+            yield
+        return self.embed(combinations)
 
     def known_beside(self, parent: Combination, slot: int) -> np.ndarray:
         """Return the candidates of a slot that were embedded beside the others of a combination."""

@@ -17,6 +17,7 @@ from unembed.filling.pieces import Pieces
 from unembed.filling.refining import refine
 from unembed.filling.screening import Screen
 from unembed.filling.search import SlotCandidates, SlotSearch
+from unembed.filling.steps import Steps
 from unembed.filling.template import Template
 from unembed.measures.vectors import normalise
 from unembed.model import NoiseSchedule
@@ -66,21 +67,25 @@ class FillingTask:
     """A template with a list of candidates for each slot."""
 
     def __init__(
-        self, tools: FillingTools, template: Template, candidates: Sequence[Sequence[str]], free: Sequence[int] = ()
+        self,
+        tools: FillingTools,
+        template: Template,
+        candidates: Sequence[Sequence[str]],
+        pieces: Sequence[Pieces],
+        free: Sequence[int] = (),
     ) -> None:
-        """Read the candidates.
+        """Prepare the search.
 
         Args:
             tools: of the inverter.
             template: the known text.
             candidates: of each slot.
+            pieces: their tokens.
             free: slots for which other texts are tried, too, if the encoder can say which.
         """
         self._tools, self.template, self.candidates, self._free = tools, template, candidates, free
-        self._pieces = [Pieces(tools.tokenizer, template, slot, own) for slot, own in enumerate(candidates)]
-        self._likelihood = SlotLikelihood(
-            tools.engine, tools.noise, tools.tokenizer, template, candidates, self._pieces
-        )
+        self._pieces = pieces
+        self._likelihood = SlotLikelihood(tools.engine, tools.noise, tools.tokenizer, template, candidates, pieces)
 
     @property
     def count(self) -> int:
@@ -101,14 +106,15 @@ class FillingTask:
 
     def rank(
         self, vector: np.ndarray, *, calls: int, seed: int, interrupted: Callable[[], bool] = lambda: False
-    ) -> Ranked:
-        """Rank the ways to fill the slots for a vector (d,)."""
+    ) -> Steps[Ranked]:
+        """Rank the ways to fill the slots for a vector (d,), with pauses."""
         given = torch.from_numpy(np.asarray(vector, dtype=np.float32)).to(self._tools.device)
         oracle = self._tools.oracle
         if oracle is None:
             self._likelihood.refuse_longer()
         singles, together = self._likelihood.score(given) if self._likelihood.possible else ([], [])
         likeliest = [combination for combination, _ in together]
+        yield
         if oracle is None and self._tools.surrogate is None:
             return Ranked(likeliest[:_READ], None, self._likelihood.read(given, likeliest[:_READ]))
         slots = [
@@ -125,10 +131,10 @@ class FillingTask:
             rounded=oracle is not None and oracle.rounds,
             interrupted=interrupted,
         )
-        scored = search.run(likeliest[0] if likeliest else (0,) * len(slots))
+        scored = yield from search.run(likeliest[0] if likeliest else (0,) * len(slots))
         if oracle and self._free:
             left = calls - (len(self._vectors) - before)
-            scored = refine(
+            scored = yield from refine(
                 oracle, self._vectors, self._free, scored, normalise(vector), calls=left, enough=search.enough
             )
         found = [combination for combination, _ in scored]

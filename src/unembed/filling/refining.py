@@ -12,6 +12,7 @@ from unembed.decoding import TextOracle
 from unembed.filling.likelihood import Combination
 from unembed.filling.memory import FilledVectors
 from unembed.filling.pieces import read_filled
+from unembed.filling.steps import Steps
 
 _ROUNDS = 6
 # Fillings that are changed in each round, and tokens that are tried at each of their places.
@@ -27,7 +28,7 @@ def refine(
     *,
     calls: int,
     enough: float,
-) -> list[tuple[Combination, float]]:
+) -> Steps[list[tuple[Combination, float]]]:
     """Improve fillings, best first; texts that are new become candidates of their slots."""
     begun = len(vectors)
     ranked = list(best)
@@ -38,7 +39,7 @@ def refine(
         fresh = vectors.missing(changed)[: calls - (len(vectors) - begun)]
         if not fresh:
             break
-        cosines = vectors.embed(fresh) @ target
+        cosines = (yield from vectors.embed_in_parts(fresh)) @ target
         before = ranked[0][1]
         ranked = sorted([*ranked, *zip(fresh, cosines.tolist(), strict=True)], key=lambda item: -item[1])
         if ranked[0][1] <= before:

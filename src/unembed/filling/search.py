@@ -13,6 +13,7 @@ import numpy as np
 from unembed.filling.likelihood import Combination
 from unembed.filling.memory import FilledVectors
 from unembed.filling.screening import Screen
+from unembed.filling.steps import Steps
 
 # Cosines at which nothing better is looked for: of vectors as they are, and of vectors that are rounded.
 _EXACT, _EXACT_ROUNDED = 0.9999, 0.9995
@@ -64,17 +65,17 @@ class SlotSearch:
     def _left(self) -> int:
         return max(0, self._calls - (len(self._vectors) - self._begun))
 
-    def run(self, start: Combination) -> list[tuple[Combination, float]]:
+    def run(self, start: Combination) -> Steps[list[tuple[Combination, float]]]:
         """Search from a combination; return what was embedded with its cosine, best first."""
         parent = start
         for turn in range(_ROUNDS):
             tried = []
             for slot in range(len(self._slots)):
-                tried.append(self._try_slot(parent, slot, first=turn == 0))
+                tried.append((yield from self._try_slot(parent, slot, first=turn == 0)))
                 if self._ended():
                     break
             if len(self._slots) > 1 and len(tried) == len(self._slots):
-                self._try_together(parent, tried)
+                yield from self._try_together(parent, tried)
             best = self._ranked()[0][0]
             if best == parent or len(self._slots) == 1 or self._ended():
                 break
@@ -90,32 +91,33 @@ class SlotSearch:
     def _ranked(self) -> list[tuple[Combination, float]]:
         return sorted(self._vectors.cosines(self._target).items(), key=lambda item: -item[1])
 
-    def _try_slot(self, parent: Combination, slot: int, *, first: bool) -> np.ndarray:
+    def _try_slot(self, parent: Combination, slot: int, *, first: bool) -> Steps[np.ndarray]:
         """Embed candidates of a slot beside the parent's others; return those that are known, best first."""
         own = self._slots[slot]
         if not first:
-            return self._try_all(parent, slot, self._promising(slot)[: min(_LATER_CANDIDATES, self._left)])
+            promising = self._promising(slot)[: min(_LATER_CANDIDATES, self._left)]
+            return (yield from self._try_all(parent, slot, promising))
         later = len(self._slots) - slot
         allowance = self._left if len(self._slots) == 1 else self._left // (2 * later)
         everything = np.arange(own.count) if own.likelihood is None else np.argsort(-own.likelihood, kind="stable")
         if own.count <= allowance:
-            return self._try_all(parent, slot, everything)
-        return self._try_some(parent, slot, allowance)
+            return (yield from self._try_all(parent, slot, everything))
+        return (yield from self._try_some(parent, slot, allowance))
 
-    def _try_all(self, parent: Combination, slot: int, candidates: np.ndarray) -> np.ndarray:
+    def _try_all(self, parent: Combination, slot: int, candidates: np.ndarray) -> Steps[np.ndarray]:
         """Embed candidates in their order, until one is exactly right."""
         scores = np.empty(0, dtype=np.float32)
         while len(scores) < len(candidates) and not self._interrupted() and scores.max(initial=-1) < self.enough:
             more = candidates[len(scores) : len(scores) + max(_FEWEST, len(scores))]
-            scores = np.concatenate([scores, self._score(parent, slot, more)])
+            scores = np.concatenate([scores, (yield from self._score(parent, slot, more))])
         return candidates[np.argsort(-scores, kind="stable")]
 
-    def _try_some(self, parent: Combination, slot: int, allowance: int) -> np.ndarray:
+    def _try_some(self, parent: Combination, slot: int, allowance: int) -> Steps[np.ndarray]:
         """Embed some candidates, predict the others, embed the best of these, and so on."""
         own = self._slots[slot]
         # What earlier vectors have embedded costs nothing.
         known = np.union1d(self._start(own, min(_FIRST, allowance)), self._vectors.known_beside(parent, slot))
-        scores = self._score(parent, slot, known)
+        scores = yield from self._score(parent, slot, known)
         spent, idle = min(_FIRST, allowance), 0
         while spent < allowance and not self._interrupted() and scores.max() < self.enough:
             predicted, error = own.screen.predict(known, scores)
@@ -125,16 +127,16 @@ class SlotSearch:
             chosen = np.argsort(-predicted, kind="stable")[: min(_MORE, allowance - spent, own.count - len(known))]
             if not len(chosen):
                 break
-            fresh = self._score(parent, slot, chosen)
+            fresh = yield from self._score(parent, slot, chosen)
             idle = 0 if fresh.max() > scores.max() else idle + 1
             known, scores = np.concatenate([known, chosen]), np.concatenate([scores, fresh])
             spent += len(chosen)
         return known[np.argsort(-scores, kind="stable")]
 
-    def _score(self, parent: Combination, slot: int, candidates: np.ndarray) -> np.ndarray:
+    def _score(self, parent: Combination, slot: int, candidates: np.ndarray) -> Steps[np.ndarray]:
         """Embed candidates of a slot beside the parent's others; return their cosines."""
         edits = [(*parent[:slot], int(each), *parent[slot + 1 :]) for each in candidates]
-        cosines: np.ndarray = self._vectors.embed(edits) @ self._target
+        cosines: np.ndarray = (yield from self._vectors.embed_in_parts(edits)) @ self._target
         return cosines
 
     def _start(self, own: SlotCandidates, count: int) -> np.ndarray:
@@ -153,14 +155,14 @@ class SlotSearch:
             best.setdefault(combination[slot], cosine)
         return np.array(list(best), dtype=np.int64)
 
-    def _try_together(self, parent: Combination, tried: Sequence[np.ndarray]) -> None:
+    def _try_together(self, parent: Combination, tried: Sequence[np.ndarray]) -> Steps[None]:
         """Embed the combinations that should come nearest, by the sum of what each edit changes."""
         origin = self._vectors.embed([parent])[0]
         sums, combinations = origin[None], [parent]
         for slot, candidates in enumerate(tried):
             chosen = candidates[:_COMBINED]
             edits = [(*parent[:slot], int(each), *parent[slot + 1 :]) for each in chosen]
-            changes = self._vectors.embed(edits) - origin
+            changes = (yield from self._vectors.embed_in_parts(edits)) - origin
             longer = (sums[:, None] + changes[None]).reshape(-1, len(origin))
             scores = longer @ self._target / np.maximum(np.linalg.norm(longer, axis=1), 1e-9)
             kept = np.argsort(-scores, kind="stable")[:_COMBINATIONS]
@@ -170,4 +172,4 @@ class SlotSearch:
                 for each in kept
             ]
         fresh = self._vectors.missing(combinations)[: self._left]
-        self._vectors.embed(fresh or [parent])
+        yield from self._vectors.embed_in_parts(fresh)

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unembed.errors import ConfigError, did_you_mean
-from unembed.filling.kinds import Candidates, Free, candidates_of, clean, read_wordlist, usual_kind
+from unembed.filling.kinds import MOST_CANDIDATES, Candidates, Free, candidates_of, clean, read_wordlist, usual_kind
 from unembed.filling.template import Template
 
 GivenCandidates = Mapping[str, str | Sequence[str]]
 """By slot: a kind, or a list."""
 
 
-def choose_candidates(template: Template, given: GivenCandidates) -> list[Candidates]:
-    """Return the candidates of each slot: those given, by kind or as a list; else by the slot's name."""
+def choose_candidates(template: Template, given: GivenCandidates, *, most: int = MOST_CANDIDATES) -> list[Candidates]:
+    """Return the candidates of each slot, ``most`` at most: those given, by kind or as a list; else by its name."""
     if unknown := next((name for name in given if name not in template.names), None):
         raise ConfigError(
             f"The template has no slot '{unknown}': {did_you_mean(unknown, template.names)}",
@@ -21,8 +21,8 @@ def choose_candidates(template: Template, given: GivenCandidates) -> list[Candid
     chosen: list[Candidates] = []
     for slot in template.slots:
         wanted = given.get(slot.name, slot.kind or usual_kind(slot.name))
-        candidates = candidates_of(wanted) if isinstance(wanted, str) else wanted
-        chosen.append(candidates if isinstance(candidates, Free) else clean(candidates, slot.name))
+        candidates = candidates_of(wanted, most) if isinstance(wanted, str) else wanted
+        chosen.append(candidates if isinstance(candidates, Free) else clean(candidates, slot.name, most))
     return chosen
 
 

@@ -38,6 +38,8 @@ from unembed.server.schemas import (
     Encoded,
     EncodeRequest,
     ExampleList,
+    FillRequest,
+    FillResult,
     Health,
     InvertRequest,
     MeasureDescription,
@@ -171,6 +173,13 @@ def make_app(settings: Settings, models: Sequence[ServedModel]) -> FastAPI:
         """End a search now, with the best text that it has."""
         return Stopped(stopped=batcher.stop_search(body.id))
 
+    @app.post("/api/fill", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
+    async def fill(body: FillRequest, request: Request) -> FillResult:
+        """Find out what stands in the slots of a text that is known otherwise."""
+        (result,) = await outcomes([await intake.filling(body)], batcher, request, settings.wait_seconds)
+        assert isinstance(result, FillResult)
+        return result
+
     @app.post("/api/words", tags=["invert"], dependencies=keyed, responses=_WORK_PROBLEMS)
     async def words(body: WordsRequest, request: Request) -> WordsResult:
         """Name the words that vectors give away, without inverting them: a first look at many vectors."""
@@ -276,7 +285,8 @@ def _measures() -> list[MeasureDescription]:
 
 def _most_values(limits: Limits, widest: int) -> int:
     """Return how many values, or commas in texts, a body within the limits can have; ``widest``: the longest vector."""
-    return limits.batch * max(widest, limits.text_characters) + _OTHER_VALUES
+    batch = limits.batch * max(widest, limits.text_characters)
+    return max(batch, limits.slot_candidates + limits.text_characters + widest) + _OTHER_VALUES
 
 
 def _event(name: str, data: BaseModel) -> Any:

@@ -1,7 +1,8 @@
 """The worker threads. Jobs that fit together are computed together. Knows no HTTP.
 
 A job has two stages. First its vector is made, which also gives the number of tokens of its text: a pass can compute
-canvases of one length together. Then it is decoded together with all that wait for the same model, options and length.
+canvases of one length together. Then it is decoded together with all that wait for the same model, options and length;
+slots are filled for one vector at a time.
 Texts do not depend on how vectors are batched, so only the time changes.
 
 Work that takes long is interrupted between two passes: new jobs and interrupted work take turns.
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from unembed.errors import UnembedError
+from unembed.server.filling import SlotFilling
 from unembed.server.jobs import Job
 from unembed.server.line import Line
 from unembed.server.metrics import Metrics
@@ -109,7 +111,7 @@ class Batcher:
             before = self._line.before(job)
             if before is None:
                 return None
-            decodings = [work for work in self._active if isinstance(work, Decoding)]
+            decodings = [work for work in self._active if isinstance(work, Decoding | SlotFilling)]
             left = [_left(self._pace.expect(other), 0.0) for other in before]
             for decoding in decodings:
                 if decoding.jobs[0].guided == job.guided:
@@ -187,6 +189,8 @@ class Batcher:
         work: Work
         if batch[0].prepared is None:
             work = Preparation(batch)
+        elif batch[0].slots is not None:
+            work = SlotFilling(batch[0], self._settings, self._metrics, self._pace)
         else:
             work = Decoding(batch, self._settings, self._metrics, self._pace)
         self._active.append(work)
@@ -195,7 +199,7 @@ class Batcher:
     def _next_batch(self) -> list[Job]:
         if self._running >= self._settings.limits.queue:  # interrupted work takes memory
             return []
-        return self._line.next_batch([work.jobs for work in self._active if isinstance(work, Decoding)])
+        return self._line.next_batch([work.jobs for work in self._active if not isinstance(work, Preparation)])
 
     def _check(self) -> None:
         if self._stopping:

@@ -10,12 +10,12 @@ from unembed.errors import UnembedError
 from unembed.server.batcher import Batcher
 from unembed.server.jobs import Job, Prepared, Started
 from unembed.server.problems import busy
-from unembed.server.schemas import Queued, Result, StepShown
+from unembed.server.schemas import FillResult, Queued, Result, StepShown
 
 # How often the position in the queue is looked up.
 _LOOK_SECONDS = 0.25
 
-Outcome = Prepared | Result
+Outcome = Prepared | Result | FillResult
 
 
 async def follow(
@@ -42,6 +42,7 @@ async def follow(
         if isinstance(event, Started):
             started = True
             continue
+        assert not isinstance(event, FillResult)
         yield names[type(event)], event
         if isinstance(event, Result):
             return
@@ -78,7 +79,7 @@ async def _outcome(job: Job, on_start: Callable[[], None]) -> Outcome:
         event = await job.events.get()
         if isinstance(event, UnembedError):
             raise event
-        if isinstance(event, Result) or (isinstance(event, Prepared) and job.options is None):
+        if isinstance(event, Result | FillResult) or (isinstance(event, Prepared) and job.only_vector):
             return event
         if isinstance(event, Started):
             on_start()

@@ -1,5 +1,6 @@
 """From requests to jobs: which model, within which limits, and whether vector and text can be used."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,10 +19,12 @@ from unembed.server.schemas import (
     ChooseModel,
     DecodingOptions,
     EncodeRequest,
+    FillRequest,
     InvertRequest,
     WordsRequest,
 )
 from unembed.server.settings import Limits
+from unembed.server.slots import SlotOptions, read_slots
 
 # Beyond these the squares leave the range of float32.
 _NORMS = (1e-12, 1e12)
@@ -53,6 +56,14 @@ class Intake:
         """Take in several texts or vectors to invert."""
         model, options = self._choose(request)
         return await self._several(request, model, options, request.texts or request.vectors or [])
+
+    async def filling(self, request: FillRequest) -> Job:
+        """Take in a template whose slots should be filled, with a text or a vector."""
+        model = self._models.find(request.model)
+        if not request.blind:
+            model.needed_encoder("Filling slots", "Give a vector, and `blind: true` to do without the encoder.")
+        slots = await run_in_threadpool(read_slots, request, self._limits)
+        return await self._job(request, model, None, request.text or request.vector, slots=slots)
 
     async def _several(
         self,
@@ -101,26 +112,30 @@ class Intake:
         options: DecodingConfig | None,
         given: str | list[float] | None,
         *,
+        slots: SlotOptions | None = None,
         watched: bool = False,
     ) -> Job:
+        # With the encoder, a template may be longer than a canvas: its text is not cut.
+        longest = None if slots is None else sys.maxsize
         return Job(
             model,
             options,
-            trip=await run_in_threadpool(self._fit, model, given) if isinstance(given, str) else None,
+            trip=await run_in_threadpool(self._fit, model, given, longest) if isinstance(given, str) else None,
             vector=_checked(given, model) if isinstance(given, list) else None,
             defence=request.defence or Defence(),
             length=request.length if isinstance(request, DecodingOptions) else None,
+            slots=slots,
             watched=watched,
         )
 
-    def _fit(self, model: ServedModel, text: str) -> RoundTrip:
+    def _fit(self, model: ServedModel, text: str, longest: int | None) -> RoundTrip:
         model.needed_encoder("Embedding a text")
         if len(text) > self._limits.text_characters:
             raise ConfigError(
                 f"The text has {len(text)} characters; expected at most {self._limits.text_characters}.",
                 "Give a shorter text.",
             )
-        return model.fit(text)
+        return model.fit(text, longest)
 
 
 def _checked(numbers: list[float], model: ServedModel) -> np.ndarray:

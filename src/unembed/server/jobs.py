@@ -13,7 +13,8 @@ from unembed.config import DecodingConfig
 from unembed.defences import Defence
 from unembed.errors import UnembedError
 from unembed.server.models import ServedModel
-from unembed.server.schemas import Result, Statistics, StepShown
+from unembed.server.schemas import FillResult, Result, Statistics, StepShown
+from unembed.server.slots import SlotOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,23 +38,25 @@ class Started:
     """The first pass is next."""
 
 
-Event = Prepared | Started | StepShown | Result | UnembedError
-"""What a job's request hears, in this order; the last event is a Result or an error, or for an encoding Prepared."""
+Event = Prepared | Started | StepShown | Result | FillResult | UnembedError
+"""What a job's request hears, in this order; the last is a result or an error, or Prepared if only that is wanted."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A vector to be made, to be inverted, or both. Created on the event loop; worked on by threads."""
+    """A vector to be made, then inverted or searched in slots. Created on the event loop; worked on by threads."""
 
     model: ServedModel
     options: DecodingConfig | None
-    """None when only the vector is wanted."""
+    """How it is inverted; None when that is not wanted."""
     trip: RoundTrip | None
     """The text, if the vector is made from one."""
     vector: np.ndarray | None
     """(d,) before its defence; None until it is made."""
     defence: Defence = field(default_factory=Defence)
     length: int | None = None
+    slots: SlotOptions | None = None
+    """The slots that are filled instead, if a template is given."""
     watched: bool = False
     """Whether the request wants to see every pass."""
     prepared: Prepared | None = None
@@ -79,6 +82,8 @@ class Job:
         """Jobs with equal keys can be worked on together."""
         if self.prepared is None:
             return self.model.name
+        if self.slots is not None:
+            return self.id
         return self.model.name, self.options, self.length is None, self.prepared.length
 
     @property
@@ -88,9 +93,14 @@ class Job:
         return self.vector
 
     @property
+    def only_vector(self) -> bool:
+        """Whether nothing is wanted but the vector."""
+        return self.options is None and self.slots is None
+
+    @property
     def guided(self) -> bool:
         """Whether it asks for a search, which takes seconds rather than a fraction of one."""
-        return self.options is not None and self.options.searches
+        return self.slots is not None or (self.options is not None and self.options.searches)
 
     @property
     def tries_lengths(self) -> bool:

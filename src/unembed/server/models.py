@@ -140,18 +140,18 @@ class ServedModel:
         """Tokens that a text can have at most."""
         return self.inverter.info.model.canvas_length
 
-    def needed_encoder(self, purpose: str) -> SharedEncoder:
+    def needed_encoder(self, purpose: str, remedy: str = "Expected a vector and a blind strategy.") -> SharedEncoder:
         """Return the encoder, or say that there is none."""
         if self.shared_encoder is None:
             raise ConfigError(
                 f"{purpose} needs the encoder '{self.inverter.info.encoder.name}', which this server does not have.",
-                "Expected a vector and a blind strategy.",
+                remedy,
             )
         return self.shared_encoder
 
-    def fit(self, text: str) -> RoundTrip:
-        """Cut a text to what the canvas holds."""
-        return fit_text(text, self.inverter.tokenizer, self.canvas_length)
+    def fit(self, text: str, longest: int | None = None) -> RoundTrip:
+        """Cut a text to so many tokens; by default to what the canvas holds."""
+        return fit_text(text, self.inverter.tokenizer, longest or self.canvas_length)
 
     def likeliest_lengths(self, vectors: np.ndarray) -> list[int | None]:
         """Return how many tokens each text will probably have: texts of one length can be decoded together."""

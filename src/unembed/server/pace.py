@@ -21,7 +21,7 @@ class Pace:
 
     def expect(self, job: Job) -> float | None:
         """Return how many seconds of computing a vector will take; None when nothing like it was decoded yet."""
-        if job.options is None:
+        if job.only_vector:
             return 0.0
         key, passes = _kind(job)
         seconds = self._seconds.get(key)
@@ -30,6 +30,8 @@ class Pace:
 
 def _kind(job: Job) -> tuple[tuple[str, str], int]:
     """Return what a job's pace depends on, and how many passes or rounds it asks for."""
+    if job.slots is not None:
+        return (job.model.name, "fill blind" if job.slots.blind else "fill"), 1
     options = job.options
     assert options is not None
     passes = options.search.round_limit + 1 if job.guided else options.steps * options.hypotheses

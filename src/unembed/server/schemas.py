@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator,
 
 from unembed.config import SEARCHES, Strategy
 from unembed.defences import Defence, Kind
+from unembed.filling.certainty import Verdict
 from unembed.measures import Fate, Format
 from unembed.server.settings import Limits
 
@@ -83,6 +84,34 @@ class BatchRequest(DecodingOptions):
     def _exactly_one(self) -> Self:
         if (self.texts is None) == (self.vectors is None):
             raise ValueError("expected exactly one of texts and vectors")
+        return self
+
+
+class FillRequest(ChooseModel):
+    """A text with slots, and the vector of the whole text. Meanings and defaults as in ``unembed fill``."""
+
+    template: str = Field(
+        min_length=1,
+        description="The text with slots: ``Dear {name}, your PIN is {pin:digits:4}``. ``{{`` stands for a brace.",
+    )
+    text: str | None = Field(
+        default=None, min_length=1, description="The whole text, which is embedded as it is: to try it."
+    )
+    vector: Vector | None = None
+    candidates: dict[str, str | Annotated[list[str], Field(fail_fast=True)]] = Field(
+        default_factory=dict,
+        description="By slot: a kind (``cities``, ``digits:4``, ``free:2``) or a list of texts. A slot without any has "
+        "the kind that the template or its name says, or else is free: the denoiser writes what may stand there.",
+    )
+    blind: bool = Field(default=False, description="Whether to do without the encoder, which is less certain.")
+    top: int = Field(default=5, ge=1, le=16, description="Answers.")
+    calls: int | None = Field(default=None, ge=1, description="Largest number of texts that are embedded.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the candidates that are tried at random.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.text is None) == (self.vector is None):
+            raise ValueError("expected exactly one of text and vector")
         return self
 
 
@@ -222,6 +251,36 @@ class BatchResult(_Out):
     """A result for each text or vector, in their order."""
 
     results: list[Result]
+
+
+class FillAnswer(_Out):
+    """One way to fill the slots."""
+
+    values: dict[str, str] = Field(description="What stands in each slot.")
+    text: str = Field(description="The filled template.")
+    probability: float = Field(description="That all slots are right, as calibrated on known texts.")
+    cosine: float | None = Field(
+        description="Of the filled template's vector with the vector after its defence. When blind, by the inverter's "
+        "stand-in for the encoder; null if it has none."
+    )
+    likelihood: float | None = Field(
+        description="The denoiser's log-probability of the values; null where the encoder was asked."
+    )
+
+
+class FillResult(_Out):
+    """What stands in the slots, and how sure that is."""
+
+    answers: list[FillAnswer] = Field(description="Best first.")
+    verdict: Verdict = Field(description="The best answer's probability in words.")
+    absent: float = Field(description="Probability that none of the candidates is right.")
+    candidates: int = Field(description="How many ways to fill the slots there were.")
+    encoder_calls: int = Field(description="Texts that the encoder embedded.")
+    surrogate_calls: int = Field(description="Texts that its surrogate embedded.")
+    milliseconds: float = Field(description="Computing time.")
+    waited_milliseconds: float = Field(description="From the arrival until the work began.")
+    warnings: list[str] = Field(description="Why this may mean nothing: say, another encoder made the vector.")
+    model: str
 
 
 class WordsOfVector(_Out):

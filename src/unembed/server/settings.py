@@ -21,6 +21,10 @@ class Limits(BaseModel):
     steps: Positive = Field(default=64, description="Passes.")
     candidates: Positive = Field(default=16, description="Hypotheses per vector.")
     rounds: Count = Field(default=50, description="Rounds of guided search.")
+    slots: Positive = Field(default=8, description="Slots of a template.")
+    slot_candidates: Positive = Field(default=100_000, description="Candidates for the slots of a template, together.")
+    candidate_characters: Positive = Field(default=100, description="Characters of a candidate.")
+    calls: Positive = Field(default=6_000, description="Texts that are embedded to fill slots.")
     queue: Positive = Field(default=256, description="Vectors that may wait, of all requests together.")
 
 

@@ -4,7 +4,7 @@ Work can stop after any pass and go on later, in any thread, so that other work 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +36,21 @@ class Work(Protocol):
     def close(self) -> None:
         """End early, or tidy up at the end."""
         ...
+
+
+def began(jobs: Sequence[Job], metrics: Metrics) -> float:
+    """Tell jobs that their search or first pass is next, count them, and return the time."""
+    now = time.perf_counter()
+    for job in jobs:
+        job.tell(Started())
+        metrics.wait_seconds.observe(now - job.arrived)
+    metrics.batch_size.observe(len(jobs))
+    return now
+
+
+def took_too_long(what: str, settings: Settings, remedy: str) -> Refusal:
+    """Say that a job has used up its computing time."""
+    return Refusal(504, f"{what} took longer than {settings.work_seconds:g} seconds.", remedy)
 
 
 class Preparation:
@@ -78,7 +93,7 @@ class Preparation:
     @property
     def to_decode(self) -> list[Job]:
         """Jobs that go on to be decoded."""
-        return [job for job in self.jobs if job.prepared and job.options is not None and not job.cancelled]
+        return [job for job in self.jobs if job.prepared and not job.only_vector and not job.cancelled]
 
 
 class Decoding:
@@ -101,7 +116,7 @@ class Decoding:
         """Take one pass, or one round of a guided search."""
         if all(job.cancelled for job in self.jobs):
             return False
-        began = time.perf_counter()
+        before = time.perf_counter()
         if self._rounds is None:
             self._rounds = self._start()
         if isinstance(self._rounds, SearchRounds):
@@ -114,16 +129,12 @@ class Decoding:
             self._show(step)
             inversions |= self._model.inverter.read(step, self._options)
         cosines = self._cosines(inversions)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.perf_counter() - before
         for row, inversion in inversions.items():
             self.jobs[row].tell(self._result(self.jobs[row], inversion, cosines.get(row)))
             self._pace.learn(self.jobs[row], self.seconds / len(self.jobs))
         if self.seconds > self._settings.work_seconds * len(self.jobs):
-            raise Refusal(
-                504,
-                f"Decoding took longer than {self._settings.work_seconds:g} seconds.",
-                "Ask for fewer steps, candidates or rounds.",
-            )
+            raise took_too_long("Decoding", self._settings, "Ask for fewer steps, candidates or rounds.")
         return True
 
     def close(self) -> None:
@@ -133,11 +144,7 @@ class Decoding:
         self._rounds = None
 
     def _start(self) -> Iterator[list[Step]]:
-        self._started = time.perf_counter()
-        for job in self.jobs:
-            job.tell(Started())
-            self._metrics.wait_seconds.observe(self._started - job.arrived)
-        self._metrics.batch_size.observe(len(self.jobs))
+        self._started = began(self.jobs, self._metrics)
         inverter, size = self._model.inverter, self._settings.largest_batch
         vectors = np.stack([job.prepared.vector for job in self.jobs if job.prepared])
         lengths = None if self.jobs[0].length is None else [job.length or 0 for job in self.jobs]

@@ -8,7 +8,8 @@ from unembed.errors import ConfigError
 from unembed.filling import Template
 from unembed.filling.asking import length_scores
 from unembed.filling.likelihood import SlotLikelihood
-from unembed.filling.pieces import Pieces, read_filled
+from unembed.filling.pieces import read_filled, read_pieces
+from unembed.filling.steps import finish
 
 from .conftest import ANIMALS, PLACES
 
@@ -17,7 +18,7 @@ from .conftest import ANIMALS, PLACES
 def likelihood(inverter):
     def build(template, *candidates):
         parsed = Template.parse(template)
-        pieces = [Pieces(inverter.tokenizer, parsed, slot, own) for slot, own in enumerate(candidates)]
+        pieces = [finish(read_pieces(inverter.tokenizer, parsed, slot, own)) for slot, own in enumerate(candidates)]
         return SlotLikelihood(inverter.engine, inverter.noise, inverter.tokenizer, parsed, candidates, pieces)
 
     return build

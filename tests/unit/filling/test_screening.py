@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from unembed.filling import Template
-from unembed.filling.pieces import Pieces, read_filled
+from unembed.filling.pieces import read_filled, read_pieces
 from unembed.filling.screening import Screen
+from unembed.filling.steps import finish
 
 TEMPLATE = Template.parse("the {x} sleeps.")
 
@@ -13,12 +14,12 @@ TEMPLATE = Template.parse("the {x} sleeps.")
 @pytest.fixture
 def pieces(tiny_tokenizer):
     numbers = [f"{number:04}" for number in range(10_000)]  # spelled digit by digit
-    return Pieces(tiny_tokenizer, TEMPLATE, 0, numbers)
+    return finish(read_pieces(tiny_tokenizer, TEMPLATE, 0, numbers))
 
 
 def test_pieces_are_the_tokens_inside_the_filled_text(any_tokenizer):
     values = ["cat", "old man", "garden", "xyzzy"]
-    pieces = Pieces(any_tokenizer, TEMPLATE, 0, values)
+    pieces = finish(read_pieces(any_tokenizer, TEMPLATE, 0, values))
     for number, value in enumerate(values):
         ids, (places,) = read_filled(any_tokenizer, TEMPLATE, [value])
         assert pieces.of(number) == [ids[place] for place in places]
