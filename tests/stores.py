@@ -231,11 +231,13 @@ def annoy(folder: Path, vectors: np.ndarray, texts: Sequence[str], metric: str =
     return f"annoy:{folder / 'index.ann'}#{vectors.shape[1]}.{metric}"
 
 
-def fill_milvus(address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR") -> None:
+def fill_milvus(
+    address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR", token: str = ""
+) -> None:
     """Fill a collection of a server, and make an empty one beside it."""
     from pymilvus import DataType, MilvusClient
 
-    client = MilvusClient(address)
+    client = MilvusClient(address, token=token)
     for name in ("docs", "empty"):
         schema = client.create_schema(auto_id=False)
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
@@ -259,6 +261,26 @@ def running_milvus(folder: Path):
 
     yield server_manager_instance.start_and_get_uri(str(folder))
     server_manager_instance.release_server(str(folder))
+
+
+@contextmanager
+def running_milvus_server(**settings: Any):
+    """Start Milvus itself on a free port, from the package that has its program; yield the server and its address.
+
+    ``settings`` are changes of its configuration. Only one can run at a time.
+    """
+    from milvus import MilvusServer
+
+    server = MilvusServer()
+    with tempfile.TemporaryDirectory(prefix="unembed-milvus-", ignore_cleanup_errors=True) as folder:
+        server.set_base_dir(folder)
+        for name, value in settings.items():
+            server.config.set(name, value)
+        try:
+            server.start()
+            yield server, f"http://127.0.0.1:{server.listen_port}"
+        finally:
+            server.stop()
 
 
 def milvus(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
