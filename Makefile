@@ -59,7 +59,7 @@ servers:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && apt-get install -qq --no-install-recommends redis-server && exit; \
 	fi; \
-	echo "No Redis here: the tests with a real one will be skipped."
+	echo "No Redis here: Valkey takes its place in the tests."
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -34,6 +34,9 @@ class Detectors:
         kinds = {"maria": "names", "keller": "names", "lisbon": "places"}
         return [Leak(kinds[word], word) for word in text.split() if word in kinds]
 
+    def find_all(self, texts):
+        return [self.find(text) for text in texts]
+
 
 def ids_of(text):
     return [WORDS.index(word) for word in text.split()]

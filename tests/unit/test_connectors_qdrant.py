@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -165,6 +165,9 @@ class QdrantStandIn(BaseHTTPRequestHandler):
             )
 
     def do_POST(self):
+        if self.server.silent:
+            self.server.woken.wait(20)
+            return
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.split("?")[0].endswith("/count"):
             self.answer({"count": self.server.counts.pop(0)})
@@ -189,8 +192,10 @@ class QdrantStandIn(BaseHTTPRequestHandler):
 def qdrant_server():
     server = ThreadingHTTPServer(("127.0.0.1", 0), QdrantStandIn)
     server.counts = [40, 40]
+    server.silent, server.woken = False, Event()
     Thread(target=server.serve_forever, daemon=True).start()
     yield server, f"qdrant:http://127.0.0.1:{server.server_port}"
+    server.woken.set()
     server.shutdown()
 
 
@@ -209,6 +214,24 @@ def test_a_qdrant_server_that_changes_while_it_is_read_is_an_error(qdrant_server
     qdrant_server[0].counts = [40, 41]
     with pytest.raises(VectorError, match="it had 40 points, and now has 41"):
         read(f"{qdrant_server[1]}#docs")
+
+
+def test_a_qdrant_server_that_goes_away_midway_is_an_error(qdrant_server, monkeypatch):
+    monkeypatch.setenv("QDRANT_API_KEY", "right")
+    records = open_vectors(f"{qdrant_server[1]}#docs", batch_rows=8).records
+    next(records)
+    qdrant_server[0].shutdown()
+    qdrant_server[0].server_close()
+    with pytest.raises(VectorError, match="cannot be reached"):
+        list(records)
+
+
+def test_a_qdrant_server_that_does_not_answer_is_given_up(qdrant_server, monkeypatch):
+    monkeypatch.setenv("QDRANT_API_KEY", "right")
+    monkeypatch.setattr("unembed.connectors.qdrant._SECONDS", 1)
+    qdrant_server[0].silent = True
+    with pytest.raises(VectorError, match="cannot be reached: timed out"):
+        open_vectors(f"{qdrant_server[1]}#docs")
 
 
 def test_a_qdrant_server_refuses_wrong_credentials_with_a_remedy(qdrant_server, monkeypatch):

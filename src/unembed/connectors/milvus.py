@@ -1,9 +1,11 @@
 """Vectors of a Milvus collection: of a server, or of the folder or file of Milvus Lite, of which a copy is read."""
 
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,9 +52,9 @@ def read_milvus(location: str, part: str | None, columns: Columns, batch_rows: i
         address = str(Path(copy.name) / "copy.db")
     token = "" if copy else os.environ.get(_TOKEN, "")
     client = _ask(where, MilvusClient, address, token=token, timeout=_SECONDS)
-    name = choose_part(part, _ask(where, client.list_collections), "collection", where)
+    name = choose_part(part, _ask(where, client.list_collections, timeout=_SECONDS), "collection", where)
     where = f"{where}#{name}"
-    described = _ask(where, client.describe_collection, name)
+    described = _ask(where, client.describe_collection, name, timeout=_SECONDS)
     kinds = {field["name"]: DataType(field["type"]).name for field in described["fields"]}
     key = next(field["name"] for field in described["fields"] if field.get("is_primary"))
     chosen = choose_column(
@@ -68,15 +70,18 @@ def read_milvus(location: str, part: str | None, columns: Columns, batch_rows: i
     )
     # Fields that the schema does not name are only given if all are asked for.
     wanted = ["*"] if is_open else [field for field in (chosen, columns.texts, columns.ids) if field]
-    rows = int(_ask(where, client.get_collection_stats, name)["row_count"])
     if copy:
         _ask(where, client.load_collection, name)
-    iterator = _ask(where, client.query_iterator, name, batch_size=batch_rows, output_fields=wanted) if rows else None
+    # The server's statistics leave out what it has not yet written to disk.
+    count = {"output_fields": ["count(*)"], "consistency_level": "Strong", "timeout": _SECONDS}
+    rows = int(_ask(where, client.query, name, **count)[0]["count(*)"])
+    pages = {"batch_size": batch_rows, "output_fields": wanted, "timeout": _SECONDS}
+    iterator = _ask(where, client.query_iterator, name, **pages) if rows else None
     found = gather(_rows(iterator, columns, key, kinds[chosen], where), where, "id", batch_rows)
     storage = StorageInfo(
         "Milvus collection (local)" if copy else "Milvus collection (server)",
         precision=_PRECISIONS[kinds[chosen]],
-        distance=_distance(client, name, chosen),
+        distance=_distance(client, name, chosen, where),
     )
     return VectorSource(where, rows, _closing(found, client, copy), unit="id", storage=storage)
 
@@ -131,16 +136,14 @@ def _numbers(value: Any, kind: str) -> Any:
     return (np.frombuffer(value, "<u2").astype(np.uint32) << 16).view(np.float32)
 
 
-def _distance(client: Any, name: str, column: str) -> str | None:
+def _distance(client: Any, name: str, column: str, where: str) -> str | None:
     """Return what an index of the column compares by, if there is one."""
-    from pymilvus import MilvusException
-
     try:
-        for index in client.list_indexes(name):
-            described = client.describe_index(name, index) or {}
+        for index in _ask(where, client.list_indexes, name, timeout=_SECONDS):
+            described = _ask(where, client.describe_index, name, index, timeout=_SECONDS) or {}
             if described.get("field_name", column) == column and described.get("metric_type"):
                 return str(described["metric_type"]).lower()
-    except MilvusException:
+    except VectorError:
         return None
     return None
 
@@ -166,13 +169,17 @@ def _release(copy: "tempfile.TemporaryDirectory[str]") -> None:
 
 def _ask(where: str, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Ask Milvus, and turn what can go wrong into an error with a remedy."""
+    from grpc import RpcError
     from pymilvus import MilvusException
 
     try:
-        return question(*arguments, **options)
+        with _silent():
+            return question(*arguments, **options)
     except MilvusException as error:
         said = first_line(error)
-        if "auth" in said.lower() or "permission" in said.lower():
+        # When it connects, the client says "illegal connection params", and only the cause says what is wrong.
+        refused = "UNAUTHENTICATED" in str(error.__cause__)
+        if refused or "auth" in said.lower() or "permission" in said.lower():
             raise VectorError(
                 f"{where} refuses these credentials.", f"Set {_TOKEN} to USER:PASSWORD or a key that may read it."
             ) from error
@@ -183,5 +190,21 @@ def _ask(where: str, question: Callable[..., Any], *arguments: Any, **options: A
         raise VectorError(
             f"{where} cannot be read: {mask_passwords(said)}", "Check the address, and that it runs."
         ) from error
+    except RpcError as error:  # the client leaves those of a time limit as they are
+        raise VectorError(
+            f"{where} did not answer within {_SECONDS} seconds.", "Check that it runs, and run again."
+        ) from error
     except (OSError, ValueError, RuntimeError) as error:
         raise VectorError(f"{where} cannot be read: {first_line(error)}.", "Check the path.") from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep the client from printing a traceback of what becomes an error here."""
+    logger = logging.getLogger("pymilvus")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

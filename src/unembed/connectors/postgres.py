@@ -70,7 +70,9 @@ def read_postgres(location: str, part: str | None, columns: Columns, batch_rows:
 
     where = f"pgvector:{mask_passwords(location)}"
     try:
-        connection = psycopg.connect(location, connect_timeout=_SECONDS, application_name="unembed")
+        # A query may take as long as it needs, but the server's machine must answer.
+        alive = {"keepalives_idle": _SECONDS, "keepalives_interval": 10, "keepalives_count": 3}
+        connection = psycopg.connect(location, connect_timeout=_SECONDS, application_name="unembed", **alive)
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         table = _find(connection.execute(_COLUMNS).fetchall(), part, columns, where)
