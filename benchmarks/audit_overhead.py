@@ -64,7 +64,8 @@ def measure(texts: Sequence[str], repetitions: int) -> list[tuple[float, float, 
     decoding, embedding = Clock(), Clock()
     inverter.decode = decoding.timed_steps(inverter.decode)  # type: ignore[method-assign]
     inverter.read = decoding.timed(inverter.read)  # type: ignore[method-assign]
-    encoder.encode = embedding.timed(encoder.encode)  # type: ignore[method-assign]
+    kind: Any = type(encoder)  # of a quicker copy, too
+    kind.encode = embedding.timed(kind.encode)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.parquet"
