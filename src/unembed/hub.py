@@ -11,7 +11,15 @@ AVAILABLE = {"multilingual": "pip install ./packages/multilingual"}
 """Inverters that are packages of their own, and what to type in a checkout of unembed to install each."""
 _PACKAGED = Path(__file__).parent / "weights" / "all-MiniLM-L6-v2"
 # Nothing else is ever fetched: no code, no pickle.
-_FILES = ["config.json", "model.safetensors", "adaptation.safetensors", "tokenizer.json", "words.txt", "README.md"]
+_FILES = [
+    "config.json",
+    "model.safetensors",
+    "adaptation.safetensors",
+    "tokenizer.json",
+    "words.txt",
+    "ngrams.npz",
+    "README.md",
+]
 
 
 def installed_inverters() -> list[str]:

@@ -1,12 +1,14 @@
 import json
 
 import huggingface_hub
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from unembed import Inverter
 from unembed.errors import CheckpointError
+from unembed.model import NGrams
 
 
 @pytest.fixture
@@ -39,6 +41,27 @@ def test_words_and_languages_of_the_training_texts_are_kept(inverter, tmp_path):
     assert loaded.known_words == inverter.known_words
     assert loaded.info.languages == ("de", "no", "zh")
     assert 'language: ["de", "no", "zh"]' in (tmp_path / "it" / "README.md").read_text()
+
+
+def test_the_ngrams_of_the_training_texts_are_kept(inverter, tmp_path):
+    ids = np.array([[3, 4, 5, 6]] * 8)
+    counted = NGrams.count(lambda: [(ids, np.full(8, 4))], inverter.info.vocabulary.size)
+    inverter = Inverter(inverter.model, inverter.tokenizer, inverter.info, ngrams=counted.to_bytes())
+    inverter.save_pretrained(tmp_path / "it")
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu")
+    np.testing.assert_allclose(loaded.ngrams.log_odds([(3, 4, 5)]), counted.log_odds([(3, 4, 5)]), rtol=0.02)
+
+
+def test_an_inverter_without_ngrams_has_none(inverter):
+    assert inverter.ngrams is None
+
+
+def test_damaged_ngrams_are_an_error_when_they_are_needed(inverter, tmp_path):
+    inverter.save_pretrained(tmp_path / "it")
+    (tmp_path / "it" / "ngrams.npz").write_bytes(b"PK\x03\x04 cut short")
+    loaded = Inverter.from_pretrained(tmp_path / "it", device="cpu")
+    with pytest.raises(CheckpointError, match="n-grams cannot be read"):
+        _ = loaded.ngrams
 
 
 def test_words_that_cannot_be_read_are_an_error(inverter, tmp_path):

@@ -12,6 +12,8 @@ from safetensors.torch import load_file, save_file
 from unembed.checkpoint import load_checkpoint, save_checkpoint
 from unembed.decoding import Step
 from unembed.errors import CheckpointError, ConfigError, StoreError, TrainingError
+from unembed.model import NGrams
+from unembed.store import Store
 from unembed.training import Callbacks, train
 from unembed.training.compatibility import build_for_store
 from unembed.training.log import read_metrics
@@ -103,6 +105,17 @@ def test_an_inverter_knows_the_words_and_the_languages_of_its_training_texts(rec
     assert saved.info.languages == ("en",)
     assert saved.known_words[0] == "the"
     assert "garden" not in saved.known_words, "it is too rare"
+
+
+def test_an_inverter_knows_which_tokens_follow_which_in_its_training_texts(recipe, tmp_path):
+    configured = recipe(training={"steps": 2, "warmup_steps": 1})
+    run(configured)
+    ngrams = NGrams.from_bytes(load_checkpoint(tmp_path / "run" / "latest").ngrams)
+    store = Store(configured.data.store)
+    row = np.array([0])
+    text = store.tokens(row)[0, : store.lengths[0]].tolist()
+    there, back = ngrams.log_odds([text, text[::-1]])
+    assert there > back
 
 
 def test_an_inverter_holds_the_averaged_weights_and_names_no_folder_of_this_machine(recipe, tmp_path):

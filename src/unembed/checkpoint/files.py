@@ -30,6 +30,7 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 WORDS_FILE = "words.txt"
+NGRAMS_FILE = "ngrams.npz"
 CARD_FILE = "README.md"
 
 
@@ -91,6 +92,8 @@ class Checkpoint:
     """What makes it read the vectors of another encoder than it was trained for."""
     known_words: tuple[str, ...] = ()
     """Words of the training texts, the commonest first; empty in checkpoints of earlier versions."""
+    ngrams: bytes = b""
+    """Of the training texts, as :class:`unembed.model.NGrams` writes them; empty in checkpoints of earlier versions."""
 
 
 def save_checkpoint(
@@ -112,6 +115,8 @@ def save_checkpoint(
     write_text(folder / TOKENIZER_FILE, checkpoint.tokenizer.to_str())
     if checkpoint.known_words:
         write_text(folder / WORDS_FILE, "".join(f"{word}\n" for word in checkpoint.known_words))
+    if checkpoint.ngrams:
+        write_bytes(folder / NGRAMS_FILE, checkpoint.ngrams)
     write_json(folder / CONFIG_FILE, facts)
     write_bytes(folder / WEIGHTS_FILE, save(weights, {"format": "pt"}))
 
@@ -142,7 +147,14 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             f"{folder / TOKENIZER_FILE} is not the tokenizer that the inverter was trained with.",
             "Copy or download the whole folder again.",
         )
-    return Checkpoint(model.eval(), tokenizer, info, known_words=_read_words(folder / WORDS_FILE))
+    ngrams = folder / NGRAMS_FILE
+    return Checkpoint(
+        model.eval(),
+        tokenizer,
+        info,
+        known_words=_read_words(folder / WORDS_FILE),
+        ngrams=ngrams.read_bytes() if ngrams.is_file() else b"",
+    )
 
 
 def read_info(folder: Path) -> CheckpointInfo:

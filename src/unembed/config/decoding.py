@@ -93,6 +93,9 @@ class GuidedConfig(_SearchLimits):
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005
     """Weight of the denoiser's log-likelihood (nats per text) relative to the cosine, when hypotheses are ranked."""
+    ngrams: bool = True
+    """Whether the inverter's n-grams, if it has them, say too how natural a text is. The weight then falls as the best
+    text comes nearer."""
     plausibility: Annotated[float, Field(ge=0.0)] = 0.0
     """How much the log-likelihood without the vector counts in it, relative to that with the vector."""
     free_tokens: bool = True
@@ -116,6 +119,7 @@ class SurrogateSearchConfig(GuidedConfig):
     proposals: Positive = 32
     combinations: Count = 16
     fluency: Annotated[float, Field(ge=0.0)] = 0.001
+    ngrams: bool = False
     plausibility: Annotated[float, Field(ge=0.0)] = 1.0
     free_tokens: bool = False
 

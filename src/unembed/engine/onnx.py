@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from unembed.checkpoint import load_checkpoint
-from unembed.checkpoint.files import CARD_FILE, CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, WORDS_FILE
+from unembed.checkpoint.files import CARD_FILE, CONFIG_FILE, NGRAMS_FILE, TOKENIZER_FILE, WEIGHTS_FILE, WORDS_FILE
 from unembed.config import SpellOutPrecision
 from unembed.engine.graphs import GRAPHS, GraphPrecision, make_graphs, pass_inputs
 from unembed.errors import CheckpointError, first_line, require_extra
@@ -135,7 +135,7 @@ def export_onnx(source: Path, folder: Path, precision: GraphPrecision = "int8") 
     """
     graphs = make_graphs(load_checkpoint(source).model, precision)
     if folder.resolve() != source.resolve():
-        for name in (CARD_FILE, CONFIG_FILE, TOKENIZER_FILE, WORDS_FILE, WEIGHTS_FILE):
+        for name in (CARD_FILE, CONFIG_FILE, TOKENIZER_FILE, WORDS_FILE, NGRAMS_FILE, WEIGHTS_FILE):
             if (source / name).is_file():
                 with atomic_path(folder / name) as temporary:
                     shutil.copyfile(source / name, temporary)

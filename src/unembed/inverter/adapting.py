@@ -138,7 +138,7 @@ class AdaptableInverter(PretrainedInverter):
         if self.adaptation or self.name is None:
             what = "is adapted itself" if self.adaptation else "has not been saved"
             raise ConfigError(f"This inverter {what}.", "Adapt one that was loaded with from_pretrained.")
-        base = Checkpoint(self.model, self.tokenizer, self.info, known_words=self.known_words)
+        base = self._checkpoint()
         return base, self.name, checksum_of(fetch_checkpoint(self.name))
 
     def _adapted(self, checkpoint: Checkpoint) -> Self:
@@ -148,4 +148,5 @@ class AdaptableInverter(PretrainedInverter):
             checkpoint.info,
             adaptation=checkpoint.adaptation,
             known_words=checkpoint.known_words,
+            ngrams=checkpoint.ngrams,
         )

@@ -259,6 +259,7 @@ class Inverter(AdaptableInverter):
                 self.info.vocabulary,
                 self.info.model.canvas_length,
                 self.surrogate.encode_ids if drafting else None,
+                self.ngrams,
             )
         return self._oracle
 

@@ -3,6 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -34,7 +35,7 @@ from unembed.inverter.vectors import (
     describe_scale,
     find_doubts,
 )
-from unembed.model import ConditionalMDLM, NoiseSchedule
+from unembed.model import ConditionalMDLM, NGrams, NoiseSchedule
 from unembed.model.packing import TABLES
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class PretrainedInverter:
         engine: Engine | None = None,
         adaptation: Adaptation | None = None,
         known_words: Sequence[str] = (),
+        ngrams: bytes = b"",
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -62,6 +64,7 @@ class PretrainedInverter:
         """What makes it read the vectors of another encoder than the model was trained for."""
         self.known_words = tuple(known_words)
         """Words of the training texts, the commonest first; empty where they are not known."""
+        self._ngrams = ngrams
         self.name: str | None = None
         """What it was loaded from: the name of an installed inverter, or a folder."""
         self.noise = NoiseSchedule(info.noise)
@@ -115,6 +118,7 @@ class PretrainedInverter:
             runner,
             checkpoint.adaptation,
             checkpoint.known_words,
+            checkpoint.ngrams,
         )
         inverter.name = str(name) if str(name) in installed_inverters() else str(folder.resolve())
         return inverter.to(device)
@@ -131,8 +135,10 @@ class PretrainedInverter:
         if self.adaptation:
             save_adaptation(Path(folder), self.adaptation)
             return
-        checkpoint = Checkpoint(self.model, self.tokenizer, self.info, known_words=self.known_words)
-        save_checkpoint(Path(folder), checkpoint, precision, in_8_bits)
+        save_checkpoint(Path(folder), self._checkpoint(), precision, in_8_bits)
+
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.model, self.tokenizer, self.info, known_words=self.known_words, ngrams=self._ngrams)
 
     def push_to_hub(
         self, name: str, *, private: bool = False, token: str | None = None, message: str = "Upload an inverter"
@@ -142,6 +148,11 @@ class PretrainedInverter:
             folder = Path(temporary) / "inverter"
             self.save_pretrained(folder)
             return push_checkpoint(folder, name, private=private, token=token, message=message)
+
+    @cached_property
+    def ngrams(self) -> NGrams | None:
+        """Which tokens follow which in the training texts; None where that is not known."""
+        return NGrams.from_bytes(self._ngrams) if self._ngrams else None
 
     @property
     def device(self) -> torch.device:

@@ -3,6 +3,7 @@
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.loss import Objective
 from unembed.model.mdlm import Condition, ConditionalMDLM
+from unembed.model.ngrams import NGrams
 from unembed.model.noise import NoiseSchedule
 
-__all__ = ["Choice", "Condition", "ConditionalMDLM", "NoiseSchedule", "Objective", "choose_likeliest"]
+__all__ = ["Choice", "Condition", "ConditionalMDLM", "NGrams", "NoiseSchedule", "Objective", "choose_likeliest"]

@@ -29,6 +29,7 @@ from unembed.training.batches import step_generator
 from unembed.training.curves import draw_curves
 from unembed.training.free_running import measure_free_running
 from unembed.training.log import MetricsLog
+from unembed.training.ngrams import count_ngrams
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
 from unembed.training.precision import computes_in_bfloat16
@@ -311,12 +312,16 @@ class _Loop:
         info = CheckpointInfo.for_store(
             store.manifest, model.config, self.recipe.noise, metrics, self.recipe.data.languages
         )
-        checkpoint = Checkpoint(model, store.tokenizer(), info, known_words=self._known_words)
+        checkpoint = Checkpoint(model, store.tokenizer(), info, known_words=self._known_words, ngrams=self._ngrams)
         save_checkpoint(self.folder / name, checkpoint)
 
     @cached_property
     def _known_words(self) -> tuple[str, ...]:
         return tuple(find_words(self.parts.store))
+
+    @cached_property
+    def _ngrams(self) -> bytes:
+        return count_ngrams(self.parts.store).to_bytes()
 
     def _save_state(self) -> None:
         save_state(self.folder / RUN_FILE, self._modules(), self.parts.optimisers, self.facts)

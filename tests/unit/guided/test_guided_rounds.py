@@ -221,7 +221,7 @@ def test_a_search_knows_what_length_to_expect_unless_every_token_has_its_price(
     told = []
 
     def watch(*arguments):
-        told.append(arguments[-1])
+        told.append(arguments[5])
         return Search(*arguments)
 
     monkeypatch.setattr("unembed.decoding.guided.rounds.Search", watch)

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# The weight of a nat is a share of the best text's distance, 1 - cosine, but not less than a share of the full weight.
+_OF_DISTANCE, _LEAST = 1 / 160, 0.2
+
 
 class FluencyScore:
     """Weighs the fluency of texts of different lengths.
@@ -18,10 +21,14 @@ class FluencyScore:
             weight: of a nat, relative to the cosine.
             expected_length: the number of tokens that the text should have.
         """
-        self.weight = weight
+        self.weight = self._full = weight
         self.expected_length = expected_length
         self.surprise = 0.0
         """Of a usual token, in nats."""
+
+    def approach(self, cosine: float) -> None:
+        """Lower the weight as the best text comes nearer: the nearer it is, the more a gain in cosine tells."""
+        self.weight = min(self._full, max(_LEAST * self._full, _OF_DISTANCE * (1.0 - cosine)))
 
     def __call__(self, fluency: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
         """Return what texts of this fluency and number of tokens gain."""

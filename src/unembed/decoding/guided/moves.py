@@ -124,7 +124,13 @@ def expand(tools: Tools, searches: Mapping[int, Search]) -> None:
         changed = [subject for subject in changed if subject.search.chances()[move.name] >= move.least_chance]
         if changed and move.possible(tools):
             for subject, proposals in zip(changed, move.propose(tools, changed), strict=True):
-                subject.hypothesis.proposals[move.name] = proposals
+                subject.hypothesis.proposals[move.name] = _with_order(subject, proposals)
+
+
+def _with_order(subject: Subject, proposals: list[Proposal]) -> list[Proposal]:
+    """Add to the fluency of changes what they do to the order of tokens."""
+    own, *others = subject.search.order_fluency([subject.ids, *(ids for ids, _ in proposals)])
+    return [Proposal(ids, fluency + other - own) for (ids, fluency), other in zip(proposals, others, strict=True)]
 
 
 def ask_what_is_missing(tools: Tools, subjects: list[Subject]) -> None:
@@ -158,6 +164,7 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
         if tools.plausibility:
             anywhere = subject.pick(_weave(without_vector, len(subject.ids)), subject.ids)
             subject.hypothesis.fluency += tools.plausibility * float(anywhere.sum())
+        subject.hypothesis.fluency += float(subject.search.order_fluency([subject.ids])[0])
 
 
 def _weave(answers: list[Tensor], length: int) -> Tensor:

@@ -13,6 +13,7 @@ from unembed.canvas import CanvasVocabulary
 from unembed.decoding.guided.forecast import Draft
 from unembed.decoding.guided.hypothesis import Ids
 from unembed.encoders import Encoder, can_substitute, quicker
+from unembed.model import NGrams
 
 
 class Oracle(Protocol):
@@ -44,6 +45,11 @@ class Oracle(Protocol):
         """What estimates vectors of hypotheses without the encoder, if anything does."""
         ...
 
+    @property
+    def ngrams(self) -> NGrams | None:
+        """What says how natural the order of a hypothesis's tokens is, if anything does."""
+        ...
+
     def substitutions(
         self, hypotheses: Sequence[Ids], targets: np.ndarray, top: int
     ) -> list[tuple[np.ndarray, np.ndarray] | None]:
@@ -66,9 +72,11 @@ class TextOracle:
         vocabulary: CanvasVocabulary,
         longest: int,
         draft: Draft | None = None,
+        ngrams: NGrams | None = None,
     ) -> None:
         self.encoder = encoder
         self.draft = draft
+        self.ngrams = ngrams
         self._quick = quicker(encoder)
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary

@@ -84,8 +84,9 @@ class SearchRounds:
         self._targets = torch.nn.functional.normalize(embeddings.float(), dim=-1).cpu().numpy()
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
+        ngrams = oracle.ngrams if options.search.ngrams else None
         self._searches = {
-            row: Search(options.search, stream, PRIORS, target, oracle.draft, length)
+            row: Search(options.search, stream, PRIORS, target, oracle.draft, length, ngrams)
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
         self._stopped: set[int] = set()

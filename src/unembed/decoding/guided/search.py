@@ -13,6 +13,7 @@ from unembed.decoding.guided.fluency import FluencyScore
 from unembed.decoding.guided.forecast import Draft, Forecast
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids, Proposal
 from unembed.decoding.guided.memory import COMPOSE, EditMemory, Effect
+from unembed.model import NGrams
 
 # Proposals of the next hypothesis in the beam compete as if they came this much later in its list.
 _DELAY_PER_RANK = 3
@@ -56,6 +57,7 @@ class Search:
         target: np.ndarray,
         draft: Draft | None = None,
         expected_length: float = 0.0,
+        ngrams: NGrams | None = None,
     ) -> None:
         """Start without any hypothesis.
 
@@ -66,6 +68,7 @@ class Search:
             target: (d,) the vector that is inverted, normalised.
             draft: estimates vectors of texts without the encoder.
             expected_length: the number of tokens that the text should have, as far as the vector says.
+            ngrams: says how natural the order of a text's tokens is.
         """
         self.config = config
         self.random = random
@@ -80,6 +83,7 @@ class Search:
         self._slots = SlotBook()
         self._fluency = FluencyScore(config.fluency, expected_length)
         self._memory = EditMemory(target, self._fluency)
+        self._ngrams = ngrams
         self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
@@ -106,6 +110,10 @@ class Search:
         """Return what hypotheses are ranked by: nearness and fluency. Nothing beats one that reaches the target."""
         reached = hypothesis.cosine >= self.config.target_cosine
         return hypothesis.cosine + (1.0 if reached else float(self._fluency(hypothesis.fluency, len(hypothesis.ids))))
+
+    def order_fluency(self, texts: Sequence[Ids]) -> np.ndarray:
+        """Return what the order of their tokens adds to the fluency of texts (n,), as far as it is known."""
+        return np.zeros(len(texts)) if self._ngrams is None else self._ngrams.fluency(texts)
 
     def is_new(self, ids: Ids) -> bool:
         """Return whether this text is new, and remember it."""
@@ -164,9 +172,11 @@ class Search:
             new = [ids for ids in dict.fromkeys(changed) if ids not in found and ids not in self._seen]
             if not new:
                 break
-            at_a_glance = self._expect(parent, [Proposal(ids) for ids in new])
-            kept = [new[index] for index in np.argsort(at_a_glance)[-_DRAFTED_AHEAD:]]
-            found.update(zip(kept, self._expect(parent, [Proposal(ids) for ids in kept], closely=True), strict=True))
+            proposals = [Proposal(*each) for each in zip(new, self.order_fluency(new).tolist(), strict=True)]
+            at_a_glance = self._expect(parent, proposals)
+            kept = [proposals[index] for index in np.argsort(at_a_glance)[-_DRAFTED_AHEAD:]]
+            drafted = self._expect(parent, kept, closely=True)
+            found.update({proposal.ids: score for proposal, score in zip(kept, drafted, strict=True)})
             states = sorted(found, key=found.__getitem__)[-_STATES_AHEAD:]
         return [Proposal(ids) for ids in sorted(found, key=found.__getitem__)]
 
@@ -320,6 +330,8 @@ class Search:
             return
         if self._leader is None:
             self._fluency.surprise = -float(np.mean([each.fluency / len(each.ids) for each in judged]))
+        if self._ngrams is not None:
+            self._fluency.approach(max(each.cosine for each in judged))
         ranked = sorted(judged, key=self.score, reverse=True)
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
