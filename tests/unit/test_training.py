@@ -111,7 +111,7 @@ def test_an_inverter_knows_which_tokens_follow_which_in_its_training_texts(recip
     configured = recipe(training={"steps": 2, "warmup_steps": 1})
     run(configured)
     ngrams = NGrams.from_bytes(load_checkpoint(tmp_path / "run" / "latest").ngrams)
-    store = Store(configured.data.store)
+    store = Store(configured.data.store / "train")
     row = np.array([0])
     text = store.tokens(row)[0, : store.lengths[0]].tolist()
     there, back = ngrams.log_odds([text, text[::-1]])

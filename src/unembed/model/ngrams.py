@@ -104,10 +104,12 @@ class NGrams:
     def _log_probabilities(self, first: np.ndarray, second: np.ndarray, third: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the log-probabilities of third tokens after two others, and in any place."""
         alone = self._alone[third]
-        number, known = _find(self.pairs, second * self._size + third)
-        total, left = self._after_token
-        probable = (self.pair_counts[number] * known + left[second] * alone) / total[second]
+        probable = alone
         if len(self.pairs):
+            number, known = _find(self.pairs, second * self._size + third)
+            total, left = self._after_token
+            probable = (self.pair_counts[number] * known + left[second] * alone) / total[second]
+        if len(self.triples):
             pair, familiar = _find(self.pairs, first * self._size + second)
             number, known = _find(self.triples, pair * self._size + third)
             total, left = self._after_pair
@@ -116,15 +118,15 @@ class NGrams:
         return np.log(probable), np.log(alone)
 
     def to_bytes(self) -> bytes:
-        """Return the contents of a file: an .npz archive. Counts are rounded by up to 4 %."""
+        """Return the contents of a file: an .npz archive of arrays."""
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer,
             tokens=self.tokens.astype(np.uint32),
             pairs=np.diff(self.pairs, prepend=0).astype(np.uint64),
-            pair_counts=_to_octaves(self.pair_counts),
+            pair_counts=self.pair_counts.astype(np.uint32),
             triples=np.diff(self.triples, prepend=0).astype(np.uint64),
-            triple_counts=_to_octaves(self.triple_counts),
+            triple_counts=self.triple_counts.astype(np.uint32),
             usual=np.array([self.usual, self.surprise]),
         )
         return buffer.getvalue()
@@ -144,9 +146,9 @@ class NGrams:
         return cls(
             tokens.astype(np.int64),
             np.cumsum(pairs).astype(np.int64),
-            _from_octaves(pair_counts),
+            pair_counts.astype(np.int64),
             np.cumsum(triples).astype(np.int64),
-            _from_octaves(triple_counts),
+            triple_counts.astype(np.int64),
             usual,
             surprise,
         )
@@ -197,15 +199,4 @@ def _left_over(
     """
     counted = np.bincount(before, weights=counts, minlength=len(occurrences))
     extra = kinds * np.bincount(before, minlength=len(occurrences)) + least
-    # Counts that were rounded may exceed those of their beginning.
-    total = np.maximum(occurrences, counted) + extra
-    return total, total - counted
-
-
-def _to_octaves(counts: np.ndarray) -> np.ndarray:
-    return np.round(8 * np.log2(counts)).astype(np.uint8)
-
-
-def _from_octaves(stored: np.ndarray) -> np.ndarray:
-    counts: np.ndarray = np.exp2(stored / 8.0)
-    return counts
+    return occurrences + extra, occurrences + extra - counted
