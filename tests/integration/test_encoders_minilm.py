@@ -177,6 +177,10 @@ def test_few_texts_of_similar_length_share_a_batch():
     assert [batch.tolist() for batch in batches_of_similar_length([10, 12, 5, 11], 8)] == [[1, 3, 0], [2]]
 
 
+def test_the_quicker_copy_is_made_once(minilm):
+    assert minilm.quicker() is minilm.quicker()
+
+
 def test_the_quicker_copy_gives_a_text_the_same_vector_whatever_shares_its_batch(minilm):
     quick = minilm.quicker()
     texts = ["snow is very cold.", "my brother plays the violin.", "my brother plays the violin in an orchestra."]

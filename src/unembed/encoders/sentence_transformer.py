@@ -95,6 +95,7 @@ class SentenceTransformerEncoder:
         )
         self._own_batches = self._reads_like_the_model()
         self._padding: int | None = None
+        self._quick: Self | None = None
         self._set_precision(precision)
 
     @property
@@ -186,8 +187,13 @@ class SentenceTransformerEncoder:
     def quicker(self) -> Self:
         """Return a copy in bfloat16 if that is faster and gives practically the same vectors; else this encoder.
 
-        The copy also pads texts, so that a few of different lengths share a batch.
+        The copy also pads texts, so that a few of different lengths share a batch. It is made once.
         """
+        if self._quick is None:
+            self._quick = self._make_quicker()
+        return self._quick
+
+    def _make_quicker(self) -> Self:
         if self.description.precision != "float32" or not has_native_bfloat16(self.model.device):
             return self
         other = copy.copy(self)
