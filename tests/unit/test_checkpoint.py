@@ -56,6 +56,13 @@ def test_an_inverter_without_ngrams_has_none(inverter):
     assert inverter.ngrams is None
 
 
+def test_ngrams_of_another_vocabulary_are_an_error(inverter):
+    counted = NGrams.count(lambda: [(np.array([[1, 2]]), np.array([2]))], 7)
+    other = Inverter(inverter.model, inverter.tokenizer, inverter.info, ngrams=counted.to_bytes())
+    with pytest.raises(CheckpointError, match="another vocabulary"):
+        _ = other.ngrams
+
+
 def test_damaged_ngrams_are_an_error_when_they_are_needed(inverter, tmp_path):
     inverter.save_pretrained(tmp_path / "it")
     (tmp_path / "it" / "ngrams.npz").write_bytes(b"PK\x03\x04 cut short")

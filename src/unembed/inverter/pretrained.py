@@ -26,7 +26,7 @@ from unembed.checkpoint import (
 )
 from unembed.encoders import Encoder, load_described_encoder
 from unembed.engine import Engine, EngineName, MappedEngine, load_engine
-from unembed.errors import ConfigError, EncoderError
+from unembed.errors import CheckpointError, ConfigError, EncoderError
 from unembed.inverter.vectors import (
     LENGTH_QUANTILES,
     Embeddings,
@@ -152,7 +152,14 @@ class PretrainedInverter:
     @cached_property
     def ngrams(self) -> NGrams | None:
         """Which tokens follow which in the training texts; None where that is not known."""
-        return NGrams.from_bytes(self._ngrams) if self._ngrams else None
+        if not self._ngrams:
+            return None
+        ngrams = NGrams.from_bytes(self._ngrams)
+        if ngrams.vocabulary != self.info.vocabulary.size:
+            raise CheckpointError(
+                "The inverter's n-grams are those of another vocabulary.", "Copy or download the whole folder again."
+            )
+        return ngrams
 
     @property
     def device(self) -> torch.device:

@@ -50,6 +50,11 @@ class NGrams:
         self._after_token = _left_over(tokens, pairs // self._size, pair_counts, kinds=1.0, least=1e-9)
         self._after_pair = _left_over(pair_counts, triples // self._size, triple_counts, kinds=2.0, least=1.0)
 
+    @property
+    def vocabulary(self) -> int:
+        """Number of ids."""
+        return self._size - 1
+
     @classmethod
     def count(cls, read: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]], vocabulary: int) -> Self:
         """Count the tokens of texts.
