@@ -156,4 +156,4 @@ def _fail(error: UnembedError, _values: Values) -> Values:
     raise error
 
 
-_REMEDY = "Give the HOST:PORT that Ray prints where the cluster is started; or auto, which finds or starts one on this machine."
+_REMEDY = "Give HOST:PORT, as ray start --head prints it; or auto, which finds or starts one on this machine."
