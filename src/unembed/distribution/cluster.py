@@ -156,4 +156,7 @@ def _fail(error: UnembedError, _values: Values) -> Values:
     raise error
 
 
-_REMEDY = "Give HOST:PORT, as ray start --head prints it; or auto, which finds or starts one on this machine."
+_REMEDY = (
+    "Type `unembed ... --ray HOST:PORT`, with the address that ray start --head prints, or `--ray auto`, which finds "
+    "or starts a cluster on this machine."
+)
