@@ -13,6 +13,7 @@ from unembed.model.positions import RelativePositions
 from unembed.training import train
 from unembed.training.pretrained import (
     Source,
+    as_surrogate,
     copy_to_surrogate,
     copy_weights,
     start_from_encoder,
@@ -358,7 +359,7 @@ def bounded(source: Source) -> Source:
 def test_with_all_layers_of_an_encoder_the_surrogate_gives_its_mean_state(build_model, kind, settings):
     encoder, source = kind()
     model = build_model(freeze_token_embeddings=True, surrogate={"layers": 2}, **settings)
-    copy_to_surrogate(model.surrogate, model.config, bounded(source))
+    copy_to_surrogate(model.surrogate, as_surrogate(model.config, bounded(source)), [])
     model.surrogate.out = torch.nn.Identity()
     ids = torch.randint(0, 38, (3, 7))
     whole = torch.cat([torch.full((3, 1), FIRST), ids, torch.full((3, 1), LAST)], dim=1)
@@ -371,7 +372,7 @@ def test_with_all_layers_of_an_encoder_the_surrogate_gives_its_mean_state(build_
 def test_with_fewer_layers_the_surrogate_takes_the_first_and_the_last_ones(build_model):
     encoder, source = bert(num_hidden_layers=5)
     model = build_model(freeze_token_embeddings=True, surrogate={"layers": 3}, norm="post")
-    copy_to_surrogate(model.surrogate, model.config, bounded(source))
+    copy_to_surrogate(model.surrogate, as_surrogate(model.config, bounded(source)), [])
     for block, number in zip(model.surrogate.blocks, (0, 3, 4), strict=True):
         torch.testing.assert_close(
             block.feedforward_in.weight.data, encoder.encoder.layer[number].intermediate.dense.weight.data
@@ -381,7 +382,43 @@ def test_with_fewer_layers_the_surrogate_takes_the_first_and_the_last_ones(build
 def test_a_surrogate_of_more_layers_than_the_encoder_has_is_refused(build_model):
     model = build_model(freeze_token_embeddings=True, surrogate={"layers": 3}, norm="post")
     with pytest.raises(ConfigError, match="it has 2(.|\n)*model.surrogate.layers"):
-        copy_to_surrogate(model.surrogate, model.config, bounded(bert()[1]))
+        copy_to_surrogate(model.surrogate, as_surrogate(model.config, bounded(bert()[1])), [])
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_narrower_layers_keep_the_inner_units_that_add_something(build_model, kind, settings):
+    """Where the units that are left out only ever add the same, nothing is lost."""
+    _, source = kind()
+    whole = as_surrogate(build_model(**settings).config, source)
+    narrow = {"layers": len(whole.blocks), "feedforward": 20}
+    model = build_model(freeze_token_embeddings=True, surrogate=narrow, **settings)
+    for block in whole.blocks:
+        out = block.feedforward_out
+        idle = torch.randperm(out.in_features)[: out.in_features - 20]
+        out.weight[:, idle] = 0.0
+    texts = [torch.randn(6, length, model.config.width) for length in (5, 9)]
+    expected = whole(texts[1])
+    copy_to_surrogate(model.surrogate, whole, texts)
+    torch.testing.assert_close(model.surrogate(texts[1]), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_what_the_other_inner_units_add_on_average_is_kept(build_model):
+    _, source = bert()
+    model = build_model(freeze_token_embeddings=True, surrogate={"layers": 2, "feedforward": 20}, norm="post")
+    whole = as_surrogate(model.config, source)
+    for block in whole.blocks:
+        block.feedforward_in.weight[20:] = 0.0
+        block.feedforward_in.bias[20:] = 2.0
+    texts = [torch.randn(6, 7, model.config.width)]
+    expected = whole(texts[0])
+    copy_to_surrogate(model.surrogate, whole, texts)
+    torch.testing.assert_close(model.surrogate(texts[0]), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_wider_layers_than_the_encoder_has_are_refused(build_model):
+    model = build_model(freeze_token_embeddings=True, surrogate={"layers": 2, "feedforward": 500}, norm="post")
+    with pytest.raises(ConfigError, match="inner layers of 500(.|\n)*model.surrogate.feedforward"):
+        copy_to_surrogate(model.surrogate, as_surrogate(model.config, bounded(bert()[1])), [])
 
 
 class TestALongerCanvasThanTheInverters:

@@ -12,12 +12,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.testing import assert_close
 
 from unembed.checkpoint import load_checkpoint
-from unembed.config import DecodingConfig, ModelRecipe
+from unembed.config import DecodingConfig, ModelRecipe, TrainingConfig
 from unembed.decoding.guided.filler import MaskFiller, Question
 from unembed.decoding.guided.surrogate import SurrogateEncoder
-from unembed.encoders import EncoderDescription
+from unembed.encoders import EncoderDescription, load_encoder
 from unembed.errors import ConfigError
+from unembed.store import Store, embed_texts
 from unembed.training import Callbacks, train
+from unembed.training.distillation import change
 
 
 def build_with_surrogate(build_model, surrogate_layers, **settings):
@@ -97,6 +99,61 @@ def test_a_surrogate_that_was_stopped_half_way_becomes_that_of_an_uninterrupted_
     assert [done for label, done, _ in steps if label == "Training the surrogate"] == list(range(8, 31))
     whole, parts = (load_file(tmp_path / name / "best" / "model.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(whole[key], parts[key]) for key in whole)
+
+
+@pytest.fixture
+def distilling(recipe, build_encoder_folder, tiny_store, tmp_path):
+    """Recipes that distil an encoder of two layers of 64 into a surrogate of two layers of 16."""
+    folder = build_encoder_folder("tiny-bert")
+    encoder = load_encoder(str(folder), device="cpu")
+    for split in ("train", "validation"):
+        store = Store(tiny_store / split)
+        rows = zip(store.tokens(np.arange(len(store))), store.lengths, strict=True)
+        texts = [store.tokenizer().decode(ids[:length].tolist()) for ids, length in rows]
+        embed_texts(texts.__iter__, tmp_path / "store" / split, encoder, canvas_length=12)
+
+    def build(**changes):
+        shape = {"width": 32, "heads": 2, "norm": "post", "surrogate": {"layers": 2, "feedforward": 16}}
+        stage = {"steps": 60, "batch_size": 8, "learning_rate": 3e-3, "distil": True} | changes
+        return recipe(
+            encoder={"name": "tiny-bert"},
+            data={"store": tmp_path / "store"},
+            model=shape | {"freeze_token_embeddings": True, "feedforward": 64},
+            training={"output": tmp_path / f"run-{stage['steps']}", "start_from": {"encoder": str(folder)}}
+            | {"steps": 3, "surrogate": stage},
+        )
+
+    return build
+
+
+def test_distilled_from_the_encoder_it_comes_nearer_than_it_starts(distilling, tmp_path):
+    run(distilling(steps=1, learning_rate=1e-9))
+    run(distilling())
+    started, distilled = (fidelity(tmp_path / f"run-{steps}" / "latest") for steps in (1, 60))
+    assert distilled > started + 0.03
+
+
+def test_an_encoder_that_does_not_give_the_vectors_of_the_store_is_not_distilled(recipe, build_encoder_folder):
+    folder = build_encoder_folder("tiny-bert")
+    shape = {"width": 32, "heads": 2, "feedforward": 64, "norm": "post"}
+    start = {"start_from": {"encoder": str(folder)}, "surrogate": {"steps": 1, "distil": True}}
+    with pytest.raises(ConfigError, match="cannot be distilled(.|\n)*surrogate.distil"):
+        run(recipe(model=shape | SURROGATE, training=start | {"steps": 3}))
+
+
+def test_without_an_encoder_to_start_from_there_is_nothing_to_distil():
+    with pytest.raises(ValidationError, match="start_from.encoder"):
+        TrainingConfig(surrogate={"distil": True})
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 11, 12])
+def test_changed_texts_differ_keep_one_length_and_fit_a_canvas(length):
+    texts = np.random.default_rng(0).integers(5, 40, (6, length))
+    changed = [change(texts, 12, np.random.default_rng(seed)) for seed in range(60)]
+    assert all(each.shape[0] == 6 and 1 <= each.shape[1] <= 12 for each in changed)
+    assert {each.shape[1] for each in changed} >= ({length - 1, length, length + 1} if 3 < length < 10 else {length})
+    assert sum(each.shape != texts.shape or (each != texts).any() for each in changed) > 40
+    assert all(np.isin(each, texts).all() for each in changed), "tokens come from the texts themselves"
 
 
 @pytest.fixture

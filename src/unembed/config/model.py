@@ -26,6 +26,8 @@ class SurrogateConfig(Section):
 
     layers: Count = 0
     """0 for none."""
+    feedforward: Positive | None = None
+    """Width of the inner layers; None: that of the denoiser's."""
 
 
 class ExtentConfig(Section):

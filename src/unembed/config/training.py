@@ -48,6 +48,9 @@ class SurrogateTrainingConfig(Section):
     batch_size: Positive = 128
     learning_rate: Annotated[float, Field(gt=0.0)] = 4e-4
     gradient_clip: Annotated[float, Field(gt=0.0)] | None = 1.0
+    distil: bool = False
+    """Whether it learns from ``start_from.encoder`` itself instead of the store's vectors: what it makes of every
+    token, in every layer if there are as many, and also of changed texts."""
 
 
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
@@ -101,4 +104,6 @@ class TrainingConfig(Section):
     def _consistent(self) -> Self:
         if self.warmup_steps >= self.steps:
             raise ValueError(f"warmup_steps {self.warmup_steps} must be less than steps {self.steps}")
+        if self.surrogate.distil and not self.start_from.encoder:
+            raise ValueError("surrogate.distil needs start_from.encoder: the encoder that is distilled")
         return self

@@ -24,6 +24,7 @@ class Surrogate(nn.Module):
         shape = config.model_copy(
             update={
                 "layers": config.surrogate.layers,
+                "feedforward": config.surrogate.feedforward or config.feedforward,
                 "canvas_length": config.canvas_length + ENDS,
                 "conditioning": "adaln",
                 "dropout": 0.0,
@@ -52,9 +53,19 @@ class Surrogate(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the vectors of texts, given the embeddings of their tokens."""
+        return self.pool(self.states(tokens)[-1])
+
+    def states(self, tokens: Tensor) -> list[Tensor]:
+        """Return what each layer makes of texts, (B, T + 2, W), given the embeddings of their tokens."""
         first, last = self.ends.to(tokens.dtype).expand(len(tokens), -1, -1).chunk(ENDS, dim=1)
         hidden = torch.cat([first, tokens, last], dim=1)
         hidden = self.embedding_norm(hidden + self.position_embedding.weight[: hidden.shape[1]])
+        states = []
         for block, positions in zip(self.blocks, self.positions(hidden.shape[1]), strict=True):
             hidden = block(hidden, self.neutral, positions=positions)
+            states.append(hidden)
+        return states
+
+    def pool(self, hidden: Tensor) -> Tensor:
+        """Return the vectors of texts, given what the last layer made of them."""
         return F.normalize(self.out(hidden.float().mean(1)).float(), dim=-1)

@@ -14,7 +14,7 @@ from unembed.config import Recipe, load_recipe
 from unembed.errors import TrainingError
 from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
-from unembed.training.batches import BatchDataset, BatchPlan
+from unembed.training.batches import BatchDataset, BatchPlan, load_batch
 from unembed.training.compatibility import build_for_store, check_pair, check_store
 from unembed.training.length import fit_length_head
 from unembed.training.optimiser import make_average, make_optimisers
@@ -26,6 +26,9 @@ from unembed.training.surrogate import fit_surrogate
 from unembed.training.validation import Validation, validation_rows
 
 logger = logging.getLogger(__name__)
+
+# On so many texts at a time, so many times, the inner units of an encoder are compared.
+_COMPARED_TEXTS, _COMPARED_BATCHES = 32, 12
 
 
 @dataclass
@@ -87,7 +90,9 @@ def prepare_model(parts: Parts, recipe: Recipe, control: StageControl) -> dict[s
     model, training = parts.model, recipe.training
     start, finished = training.start_from, True
     if start.encoder:
-        start_from_encoder(model, start.encoder, parts.store.tokenizer())
+        plan = BatchPlan(parts.store.lengths, _COMPARED_TEXTS, training.seed, one_length=True)
+        texts = [load_batch(parts.store, plan.rows(number), exact=True)[1] for number in range(_COMPARED_BATCHES)]
+        start_from_encoder(model, start.encoder, parts.store.tokenizer(), texts)
     if start.inverter:
         start_from_inverter(model, start.inverter)
         if start.readout:

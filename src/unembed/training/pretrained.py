@@ -19,6 +19,7 @@ from unembed.config import ModelConfig
 from unembed.encoders import known_tokenizer, load_encoder, sends_texts
 from unembed.errors import ConfigError, first_line
 from unembed.model import ConditionalMDLM
+from unembed.model.denoiser import Block
 from unembed.model.surrogate import ENDS, Surrogate
 from unembed.text import printable
 
@@ -142,18 +143,26 @@ def _open(wanted: ModelConfig, name: str) -> Source:
     return Source(name, source.state_dict(), beginning(config), known_tokenizer(encoder))
 
 
-def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer) -> None:
+def start_from_encoder(model: ConditionalMDLM, name: str, tokenizer: Tokenizer, texts: Sequence[Tensor] = ()) -> None:
     """Copy an encoder's embeddings and layers into the denoiser, and into the surrogate if there is one.
 
     Args:
         model: with the encoder's architecture, and its modulation at zero.
         name: the encoder.
         tokenizer: the model's own. Pieces that the encoder has too take its embeddings.
+        texts: ids (n, T), each batch of one length; needed for a surrogate with narrower layers than the encoder's.
     """
     source = _open(model.config, name)
     copy_weights(model, source, tokenizer)
     if model.surrogate is not None:
-        copy_to_surrogate(model.surrogate, model.config, source)
+        device = model.denoiser.token_embedding.weight.device
+        embedded = [model.denoiser.token_embedding(ids.to(device)).cpu() for ids in texts]
+        copy_to_surrogate(model.surrogate, as_surrogate(model.config, source), embedded)
+
+
+def load_teacher(config: ModelConfig, name: str) -> Surrogate:
+    """Load an encoder as what a surrogate of it is to become: a surrogate with all its layers, as wide as they are."""
+    return as_surrogate(config, _open(config, name)).eval()
 
 
 def _needed(config: ModelConfig, encoder: Any) -> dict[str, Any]:
@@ -201,21 +210,14 @@ def copy_weights(model: ConditionalMDLM, source: Source, tokenizer: Tokenizer) -
 
 
 @torch.no_grad()
-def copy_to_surrogate(surrogate: Surrogate, config: ModelConfig, source: Source) -> None:
-    """Copy the first layer of a taken-apart encoder and its last ones: they lose least when those between are left out.
-
-    After 42 seconds of training, three layers of all-MiniLM-L6-v2 chosen like this reach a cosine of 0.86 with its
-    vectors; its layers 1, 3 and 6 reach 0.83, its first three 0.59.
-    """
+def as_surrogate(config: ModelConfig, source: Source) -> Surrogate:
+    """Copy a taken-apart encoder into a surrogate of its own shape, which then gives the vectors of the encoder."""
     names, weights = _NAMES[config.architecture], source.weights
-    count = len(surrogate.blocks)
     prefix = f"{names.layer}."
-    total = 1 + max(int(name.removeprefix(prefix).split(".")[0]) for name in weights if name.startswith(prefix))
-    if count > total:
-        raise ConfigError(
-            f"'{source.name}' cannot start a surrogate of {count} layers: it has {total}.",
-            "Lower model.surrogate.layers.",
-        )
+    layers = 1 + max(int(name.removeprefix(prefix).split(".")[0]) for name in weights if name.startswith(prefix))
+    feedforward = weights[f"{prefix}0.{names.inside['feedforward_out'][0]}.weight"].shape[1]
+    whole = config.surrogate.model_copy(update={"layers": layers, "feedforward": feedforward})
+    surrogate = Surrogate(config.model_copy(update={"surrogate": whole}))
     words = weights[names.words]
     around = source.tokenizer.encode("").ids
     ends = words[around] if len(around) == ENDS else words.mean(0).expand(ENDS, -1)
@@ -224,7 +226,88 @@ def copy_to_surrogate(surrogate: Surrogate, config: ModelConfig, source: Source)
     for part, theirs in names.outside.items():
         if part != "final_norm":
             _fill(surrogate.get_submodule(part), weights, [theirs])
-    _copy_layers(surrogate.blocks, weights, names, [0, *range(total - count + 1, total)])
+    _copy_layers(surrogate.blocks, weights, names, range(layers))
+    return surrogate
+
+
+@torch.no_grad()
+def copy_to_surrogate(surrogate: Surrogate, whole: Surrogate, texts: Sequence[Tensor]) -> None:
+    """Copy the first layer of an encoder and its last ones: they lose least when those between are left out.
+
+    After 42 seconds of training, three layers of all-MiniLM-L6-v2 chosen like this reach a cosine of 0.86 with its
+    vectors; its layers 1, 3 and 6 reach 0.83, its first three 0.59. Narrower layers lose less than fewer layers. They
+    keep the inner units whose part in the result varies most.
+
+    Args:
+        surrogate: with the encoder's architecture.
+        whole: the encoder, from :func:`as_surrogate`; what is left out of its layers is gone afterwards.
+        texts: embedded tokens (n, T, W), each batch of one length, on which the inner units of layers are compared.
+    """
+    blocks, sources = _blocks(surrogate), _blocks(whole)
+    count, total = len(blocks), len(sources)
+    if count > total:
+        raise ConfigError(
+            f"The encoder cannot start a surrogate of {count} layers: it has {total}.",
+            "Lower model.surrogate.layers.",
+        )
+    ours, theirs = (each[0].feedforward_out.in_features for each in (blocks, sources))
+    if ours > theirs:
+        raise ConfigError(
+            f"The encoder cannot start a surrogate with inner layers of {ours:,}: its own have {theirs:,}.",
+            "Lower model.surrogate.feedforward.",
+        )
+    if ours < theirs and not texts:
+        raise ValueError("narrower layers need texts on which to compare the encoder's inner units")
+    surrogate.ends.copy_(whole.ends)
+    for name, part in whole.named_children():
+        if name != "blocks":
+            surrogate.get_submodule(name).load_state_dict(part.state_dict())
+    activations = _watch_inner_units(whole, texts) if ours < theirs else {}
+    for block, number in zip(blocks, [0, *range(total - count + 1, total)], strict=True):
+        source = sources[number]
+        if number in activations:
+            _narrow(source, ours, activations[number])
+        block.load_state_dict(source.state_dict())
+
+
+def _blocks(surrogate: Surrogate) -> list[Block]:
+    return list(surrogate.blocks)  # type: ignore[arg-type]
+
+
+def _watch_inner_units(whole: Surrogate, texts: Sequence[Tensor]) -> dict[int, Tensor]:
+    """Return the activations (n, F) of the inner units of each layer's feed-forward on texts."""
+    seen: dict[int, list[Tensor]] = {number: [] for number in range(len(whole.blocks))}
+
+    def watch(number: int) -> Callable[..., None]:
+        return lambda _, inputs: seen[number].append(inputs[0].flatten(0, 1))
+
+    hooks = [
+        block.feedforward_out.register_forward_pre_hook(watch(number)) for number, block in enumerate(_blocks(whole))
+    ]
+    for tokens in texts:
+        whole(tokens)
+    for hook in hooks:
+        hook.remove()
+    return {number: torch.cat(parts) for number, parts in seen.items()}
+
+
+def _narrow(block: Block, count: int, activations: Tensor) -> None:
+    """Keep the inner units of a feed-forward whose part in the result varies most, as their activations (n, F) say.
+
+    What the others add on average becomes part of the bias.
+    """
+    inner, out = block.feedforward_in, block.feedforward_out
+    kept = (activations.var(0) * out.weight.square().sum(0)).topk(count).indices.sort().values
+    rows = torch.cat([kept + start for start in range(0, inner.out_features, out.in_features)])  # twice, with a gate
+    average = activations.mean(0).index_fill(0, kept, 0.0)
+    block.feedforward_in = _linear(inner.weight[rows], inner.bias[rows])
+    block.feedforward_out = _linear(out.weight[:, kept], out.bias + out.weight @ average)
+
+
+def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    layer.load_state_dict({"weight": weight, "bias": bias})
+    return layer
 
 
 def _copy_positions(ours: Tensor, source: Source, names: _Names, beginning: int) -> None:
