@@ -118,8 +118,6 @@ class SurrogateSearchConfig(GuidedConfig):
     }
     proposals: Positive = 32
     combinations: Count = 16
-    fluency: Annotated[float, Field(ge=0.0)] = 0.001
-    ngrams: bool = False
     plausibility: Annotated[float, Field(ge=0.0)] = 1.0
     free_tokens: bool = False
 

@@ -8,8 +8,10 @@ vectors, a second regression explains what its drafts get wrong: that is closer,
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 
 from unembed.decoding.guided.hypothesis import Ids
+from unembed.encoders.precision import has_native_bfloat16
 
 _BUCKETS = 2048  # of the hashed features
 _REMEMBERED = 640  # texts, the last ones
@@ -36,7 +38,7 @@ class Forecast:
         self._texts: list[Ids] = []
         self._features = np.empty((0, _BUCKETS), dtype=np.float32)
         self._vectors = np.empty((0, dimensions), dtype=np.float32)
-        self._fitted: dict[Ids, np.ndarray] = {}
+        self._fitted: dict[Ids, list[np.ndarray]] = {}
 
     @property
     def drafts(self) -> bool:
@@ -59,27 +61,26 @@ class Forecast:
         origin = describe([centre])
         if centre not in self._fitted:
             self._fitted[centre] = self._fit(centre, vector, origin)
-        at_a_glance, beside_drafts = np.split(self._fitted[centre], [len(vector)], axis=1)
-        differing = describe(texts) - origin
-        predicted: np.ndarray
+        weights = self._fitted[centre]
+        expected: np.ndarray = vector + _product(describe(texts) - origin, weights[-1 if closely else 0])
         if closely:
             drafts = self._drafted([*texts, centre])
-            predicted = vector + drafts[:-1] - drafts[-1] + differing @ beside_drafts
-        else:
-            predicted = vector + differing @ at_a_glance
-        return predicted
+            expected = expected + drafts[:-1] - drafts[-1]
+        return expected
 
-    def _fit(self, centre: Ids, vector: np.ndarray, origin: np.ndarray) -> np.ndarray:
-        """Return the weights (B, d) of the differences from a text; with drafts also those of their errors (B, 2d)."""
+    def _fit(self, centre: Ids, vector: np.ndarray, origin: np.ndarray) -> list[np.ndarray]:
+        """Return the weights (B, d) of the differences from a text; with drafts also those of their errors."""
         known = self._features - origin
         alike = known @ known.T
         alike[np.diag_indices(len(alike))] += _RIDGE
-        explained = [self._vectors - vector.astype(np.float32)]
+        explained = [self._vectors - vector]
         if self.drafts:
             drafts = self._drafted([*self._texts, centre])
             explained.append(explained[0] - (drafts[:-1] - drafts[-1]))
-        weights: np.ndarray = known.T @ np.linalg.solve(alike, np.concatenate(explained, axis=1))
-        return weights
+        factor = torch.linalg.cholesky(torch.from_numpy(alike))
+        wanted = np.concatenate(explained, axis=1, dtype=np.float32)
+        solved = torch.cholesky_solve(torch.from_numpy(wanted), factor).numpy()
+        return np.split(_product(known.T, solved), len(explained), axis=1)
 
     def _drafted(self, texts: Sequence[Ids]) -> np.ndarray:
         assert self._draft is not None
@@ -90,6 +91,14 @@ class Forecast:
         if new:
             self._drafts.update(zip(new, self._draft(new), strict=True))
         return np.stack([self._drafts[text] for text in texts])
+
+
+def _product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the product of matrices, to two digits where that is quicker: a forecast is no more exact."""
+    cpu = torch.device("cpu")
+    precision = torch.bfloat16 if has_native_bfloat16(cpu) else torch.float32
+    product = torch.from_numpy(one).to(precision) @ torch.from_numpy(other).to(precision)
+    return product.float().numpy()
 
 
 def describe(texts: Sequence[Ids]) -> np.ndarray:

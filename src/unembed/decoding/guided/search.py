@@ -26,11 +26,11 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
-_COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 32, 16
+_COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 96, 32
 # Every so many texts are chosen by how often their move has helped, the others by the score that they promise.
 _BY_SHARE = 3
 # Looking ahead: changes in a row, how many are drawn each time, how many of these are drafted, and changed on.
-_STEPS_AHEAD, _CHANGES_AHEAD, _DRAFTED_AHEAD, _STATES_AHEAD = 4, 120, 24, 5
+_STEPS_AHEAD, _CHANGES_AHEAD, _DRAFTED_AHEAD, _STATES_AHEAD = 4, 120, 48, 5
 # The beam becomes wider by one each time that so many rounds have brought no gain.
 _ROUNDS_PER_WIDTH = 4
 # In these rounds without gain, phrases are exchanged before anything else is tried: where the words are right and their
