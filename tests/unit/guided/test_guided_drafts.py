@@ -52,7 +52,7 @@ class TestLookingClosely:
             "delete": [Proposal((1, 2)), Proposal((2, 3))],
         }
         search.choose()
-        assert [len(ids) for ids in drafts.asked if ids != parent.ids].count(4) == 16
+        assert [len(ids) for ids in drafts.asked if ids != parent.ids].count(4) == 32
         assert {(1, 2), (2, 3)} < set(drafts.asked)
         assert (1, 2, 149, 3) in drafts.asked, "those that look best at a glance are drafted"
 
@@ -173,5 +173,5 @@ class TestLookingAhead:
 
         proposals = search.look_ahead(parent, append_a_number)
         assert drawn == [120] + 3 * 5 * [24]
-        assert len(proposals) == 4 * 24
+        assert len(proposals) == 4 * 48
         assert set(asked) == {START, *(proposal.ids for proposal in proposals)}
