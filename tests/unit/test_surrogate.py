@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 from unembed.checkpoint import load_checkpoint
 from unembed.config import DecodingConfig, ModelRecipe, TrainingConfig
-from unembed.decoding.guided.filler import MaskFiller, Question
 from unembed.decoding.guided.surrogate import SurrogateEncoder
 from unembed.encoders import EncoderDescription, load_encoder
 from unembed.errors import ConfigError
@@ -283,13 +282,3 @@ def test_only_searches_have_rounds(inverter):
 def test_the_strategy_is_refused_where_there_is_no_surrogate(make_inverter):
     with pytest.raises(ConfigError, match="no surrogate"):
         make_inverter().invert(np.ones((1, 16)), strategy="surrogate")
-
-
-def test_how_plausible_a_text_is_does_not_depend_on_the_vector(make_inverter):
-    inverter = make_inverter()
-    filler = MaskFiller(inverter.engine, inverter.noise, torch.tensor(np.eye(16, dtype=np.float32)[:2]))
-    canvas = (20, filler.mask, 25)
-    questions = [Question(row, canvas) for row in (0, 1)]
-    assert_close(*filler.log_probabilities(questions, with_vector=False), atol=1e-2, rtol=0.0)
-    one, two = filler.log_probabilities(questions)
-    assert (one - two).abs().max() > 0.1

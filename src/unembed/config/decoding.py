@@ -96,8 +96,6 @@ class GuidedConfig(_SearchLimits):
     ngrams: bool = True
     """Whether the inverter's n-grams, if it has them, say too how natural a text is. The weight then falls as the best
     text comes nearer."""
-    plausibility: Annotated[float, Field(ge=0.0)] = 0.0
-    """How much the log-likelihood without the vector counts in it, relative to that with the vector."""
     free_tokens: bool = True
     """Whether a token as likely as usual costs nothing until the text is as long as the vector lets expect."""
 
@@ -109,7 +107,7 @@ class GuidedConfig(_SearchLimits):
 
 
 class SurrogateSearchConfig(GuidedConfig):
-    """The search with the surrogate. Its vectors are not exact, so it matters more what is a likely text."""
+    """The search with the surrogate. Its calls cost little, and it cannot get as near as the encoder's search does."""
 
     _limits: ClassVar[dict[Effort, _EffortLimits]] = {
         "quick": _EffortLimits(calls=300, patience=8),
@@ -118,7 +116,6 @@ class SurrogateSearchConfig(GuidedConfig):
     }
     proposals: Positive = 32
     combinations: Count = 16
-    plausibility: Annotated[float, Field(ge=0.0)] = 1.0
     free_tokens: bool = False
 
 

@@ -1,7 +1,5 @@
 """What can be changed about a hypothesis."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -102,23 +100,6 @@ def test_each_token_is_judged_with_its_position_masked(model, tools):
     confidence = subject.hypothesis.confidence
     assert [confidence[1], confidence[6]] == pytest.approx(expected, abs=1e-5)
     assert subject.hypothesis.fluency == pytest.approx(float(np.log(confidence).sum()), abs=1e-4)
-
-
-@torch.no_grad()
-def test_plausibility_adds_what_is_probable_without_the_vector(tools):
-    def fluency(plausibility):
-        subject = make_subject(10, 11)
-        judge(replace(tools, plausibility=plausibility), [subject])
-        return subject.hypothesis.fluency, np.log(subject.hypothesis.confidence).sum()
-
-    mask = tools.filler.mask
-    questions = [Question(0, (mask, 11)), Question(0, (10, mask))]
-    answers = tools.filler.log_probabilities(questions, with_vector=False)
-    columns = torch.searchsorted(tools.filler.shortlists[0], torch.tensor([10, 11])).tolist()
-    anywhere = sum(float(answer[0, column]) for answer, column in zip(answers, columns, strict=True))
-    for plausibility in (0.0, 0.5, 1.0):
-        total, given_the_vector = fluency(plausibility)
-        assert total == pytest.approx(given_the_vector + plausibility * anywhere, abs=1e-3)
 
 
 @torch.no_grad()

@@ -1,8 +1,6 @@
 """Asks the denoiser about canvases with a few masks, of many vectors together. Knows no search."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,16 +25,6 @@ class Question:
     canvas: Ids
 
 
-@dataclass(frozen=True)
-class _View:
-    """What the denoiser is given besides the canvas."""
-
-    condition: Any
-    """Of all vectors."""
-    shortlisted: list[Any]
-    """Of each vector, with its shortlist as the tokens to score."""
-
-
 class MaskFiller:
     """Says what could stand at the masks of a canvas, given its vector and its other tokens."""
 
@@ -46,7 +34,8 @@ class MaskFiller:
         self._embeddings, self._device = embeddings, embeddings.device
         # The search asks often, and needs no more than two digits.
         self._rounded = has_native_bfloat16(embeddings.device)
-        offsets = engine.condition(embeddings).offsets
+        self._condition = engine.condition(embeddings)
+        offsets = self._condition.offsets
         self.has_readout = engine.config.readout.kind != "none"
         scored = int(offsets.isfinite().sum(1).min())
         size = min(_SHORTLIST, scored) if self.has_readout else scored
@@ -54,31 +43,14 @@ class MaskFiller:
         """The tokens that are scored for each vector, in ascending order, on the CPU."""
         self.priors = [self.read_words(row, vector) for row, vector in enumerate(embeddings)]
         """Their log-probabilities by the readout of the vector itself."""
-        self._with_vector = self._view(dropped=False)
-
-    @cached_property
-    def _without_vector(self) -> _View:
-        # Only a search that counts plausibility asks for it.
-        return self._view(dropped=True)
-
-    def _view(self, *, dropped: bool) -> _View:
-        embeddings = self._embeddings
-        dropping = torch.full((len(embeddings),), dropped, device=self._device)
-        none = torch.zeros(len(self.shortlists[0]) if self.shortlists else 0, device=self._device)
-        shortlisted = [
-            self.engine.condition(
-                embeddings[row : row + 1], dropping[row : row + 1], Candidates(tokens.to(self._device), none)
-            )
+        none = torch.zeros(size, device=self._device)
+        self._shortlisted = [
+            engine.condition(embeddings[row : row + 1], candidates=Candidates(tokens.to(self._device), none))
             for row, tokens in enumerate(self.shortlists)
         ]
-        return _View(self.engine.condition(embeddings, dropping), shortlisted)
 
-    def log_probabilities(self, questions: list[Question], *, with_vector: bool = True) -> list[Tensor]:
-        """Return the log-probabilities of the vector's shortlist at the masks of each canvas, (masks, C) on the CPU.
-
-        Without the vector, they say which of these tokens fit the others in any text.
-        """
-        view = self._with_vector if with_vector else self._without_vector
+    def log_probabilities(self, questions: list[Question]) -> list[Tensor]:
+        """Return the log-probabilities of the vector's shortlist at the masks of each canvas, (masks, C) on the CPU."""
         answers: dict[int, Tensor] = {}
         by_length: dict[int, list[int]] = {}
         for number, question in enumerate(questions):
@@ -91,10 +63,10 @@ class MaskFiller:
                 masked = canvas == self.mask
                 times = self.noise.time_of(masked.float().mean(1))
                 with torch.autocast(self._device.type, torch.bfloat16, enabled=self._rounded):
-                    hidden = self.engine.hidden(canvas, view.condition.rows(rows), times, masked).float()
+                    hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked).float()
                 for row in sorted(set(rows.tolist())):
                     index = (rows == row).nonzero()[:, 0]
-                    condition = view.shortlisted[row].rows(torch.zeros_like(index))
+                    condition = self._shortlisted[row].rows(torch.zeros_like(index))
                     logits = self.engine.logits(hidden[index], masked[index], canvas[index], condition)
                     scores = logits.float().log_softmax(-1).cpu()
                     own = [part[each] for each in index.tolist()]

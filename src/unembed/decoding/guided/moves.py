@@ -89,8 +89,6 @@ class Tools:
     """Whether a text may become longer or shorter."""
     gradient: bool = True
     """Whether the encoder may be asked for its gradient."""
-    plausibility: float = 0.0
-    """How much the fluency counts what is probable without the vector."""
 
 
 @dataclass(frozen=True)
@@ -142,29 +140,20 @@ def ask_what_is_missing(tools: Tools, subjects: list[Subject]) -> None:
 
 
 def judge(tools: Tools, subjects: list[Subject]) -> None:
-    """Ask the denoiser how probable each token is given most of the others: confidences and fluency.
-
-    The fluency may also count how probable the tokens are without the vector. With it, words that the vector asks for
-    are probable anywhere, even in a list of words.
-    """
+    """Ask the denoiser how probable each token is given most of the others: confidences and fluency."""
     questions = []
     for subject in subjects:
         for offset in range(min(_STRIDE, len(subject.ids))):
             canvas = list(subject.ids)
             canvas[offset::_STRIDE] = [tools.filler.mask] * len(canvas[offset::_STRIDE])
             questions.append(Question(subject.row, tuple(canvas)))
-        subject.search.passes += min(_STRIDE, len(subject.ids)) * (2 if tools.plausibility else 1)
-    with_vector = tools.filler.log_probabilities(questions)
-    without_vector = tools.filler.log_probabilities(questions, with_vector=False) if tools.plausibility else []
+        subject.search.passes += min(_STRIDE, len(subject.ids))
+    answers = tools.filler.log_probabilities(questions)
     for subject in subjects:
         subject.tokens = tools.filler.shortlists[subject.row]
-        subject.scores = _weave(with_vector, len(subject.ids))
+        subject.scores = _weave(answers, len(subject.ids))
         subject.hypothesis.confidence = subject.own.exp().tolist()
-        subject.hypothesis.fluency = float(subject.own.sum())
-        if tools.plausibility:
-            anywhere = subject.pick(_weave(without_vector, len(subject.ids)), subject.ids)
-            subject.hypothesis.fluency += tools.plausibility * float(anywhere.sum())
-        subject.hypothesis.fluency += float(subject.search.order_fluency([subject.ids])[0])
+        subject.hypothesis.fluency = float(subject.own.sum() + subject.search.order_fluency([subject.ids])[0])
 
 
 def _weave(answers: list[Tensor], length: int) -> Tensor:

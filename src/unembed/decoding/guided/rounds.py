@@ -119,7 +119,6 @@ class SearchRounds:
             longest=self.engine.config.canvas_length,
             resize=self.lengths is None,
             gradient=config.gradient,
-            plausibility=config.plausibility,
         )
         yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
