@@ -21,25 +21,27 @@ def test_without_an_argument_three_commands_are_suggested(run_cli):
     assert "unembed --help" in ended.out
 
 
-def test_the_tour_names_words_and_reads_the_sentence_back_blind_and_guided(run_cli):
+def test_the_tour_names_words_and_reads_the_sentence_back_three_times(run_cli):
     ended = run_cli("demo", "My doctor says that I have diabetes.")
     assert ended.code == 0, ended.err
-    places = [ended.out.index(part) for part in ("384 numbers", "Words that", "from the numbers alone", "checks every")]
+    parts = ("384 numbers", "Words that", "in a moment", "seconds of search", "checks every")
+    places = [ended.out.index(part) for part in parts]
     assert places == sorted(places)
     words = ended.out[places[1] : places[2]]
     assert "✓diabetes" in words
-    blind, guided = re.findall(r"^recovered +(.*)$", ended.out, re.MULTILINE)
+    blind, searched, guided = re.findall(r"^recovered +(.*)$", ended.out, re.MULTILINE)
     assert "sure" in blind
+    assert "by the surrogate" in searched
     assert "cosine" in guided
     assert "doctor" in guided
 
 
-def test_the_tour_has_a_sentence_of_its_own_and_can_leave_out_the_search(run_cli):
+def test_the_tour_has_a_sentence_of_its_own_and_can_leave_out_the_encoder(run_cli):
     from unembed.cli.demo import _opener
 
     ended = run_cli("demo", "--blind")
     assert _opener() in ended.out
-    assert len(re.findall(r"^recovered", ended.out, re.MULTILINE)) == 1
+    assert len(re.findall(r"^recovered", ended.out, re.MULTILINE)) == 2
 
 
 FIRST_WORDS = """

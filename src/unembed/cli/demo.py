@@ -51,14 +51,18 @@ def demo(
     painter = Painter(inverter.tokenizer, inverter.info.vocabulary)
     watched = console.is_terminal and not console.is_dumb_terminal
     steps = [
-        ("3. The sentence, written from the numbers alone:\n", DecodingConfig()),
+        ("3. The sentence, written from the numbers alone in a moment:\n", DecodingConfig()),
         (
-            "4. With the encoder, which anyone can download, an attacker checks every guess:\n",
+            "4. After a few seconds of search, still without asking the encoder:\n",
+            DecodingConfig(strategy="surrogate"),
+        ),
+        (
+            "5. With the encoder, which anyone can download, an attacker checks every guess:\n",
             DecodingConfig(strategy="guided"),
         ),
     ]
     with early_end() as interrupted:
-        for heading, options in steps[: 1 if blind else 2]:
+        for heading, options in steps[:-1] if blind else steps:
             _say(heading)
             job = InversionJob(
                 inverter,
