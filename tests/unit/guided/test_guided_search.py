@@ -99,22 +99,41 @@ class TestSearch:
         assert together.move == "compose"
         assert together.expected == pytest.approx(0.6 / np.hypot(0.6, 0.6))
 
-    def test_a_search_that_is_stuck_starts_again_from_another_first_hypothesis(self):
-        search = make_search(patience=99)
-        first, second = make_hypothesis((1, 2, 3), 0.8), make_hypothesis((4, 5), 0.3)
-        take(search, first, second)
-        child = make_hypothesis((1, 2, 9), 0.9, parent=first)
-        take(search, child, parent=first)
+    def stick(self, **options):
+        """Return a search whose gains have been too small to be progress for twelve rounds, and its best text."""
+        search = make_search(patience=99, **options)
+        parent = make_hypothesis((1, 2, 3, 4, 5), 0.8)
+        take(search, parent)
         for number in range(12):
-            assert search.beam[0].ids[:2] == (1, 2)
-            # A gain that is too small to be progress does not keep it from another start.
-            child = make_hypothesis((1, 2, 10 + number), 0.9 + 1e-4 * number, parent=first)
-            take(search, child, parent=first)
-        assert search.beam == [second]
-        assert search.best is child
-        take(search, make_hypothesis((4, 6), 0.4), parent=second)
-        assert search.beam[0].ids == (4, 6)
-        assert search.best is child
+            assert not any(attempt.move == "shorten" for attempt in search.choose())
+            child = make_hypothesis((1, 2, 3, 4, 5, 10 + number), 0.9 + 1e-4 * number, parent=parent)
+            take(search, child, parent=parent)
+        take(search, make_hypothesis((1, 2, 3, 4), 0.7), parent=parent)
+        return search, child
+
+    def test_a_search_that_is_stuck_goes_on_without_a_phrase_of_its_best_text(self):
+        search, best = self.stick()
+        attempts = search.choose()
+        assert attempts
+        for attempt in attempts:
+            assert attempt.move == "shorten"
+            assert attempt.parent is best
+            missing = len(best.ids) - len(attempt.ids)
+            assert missing >= 2
+            assert any(best.ids[:at] + best.ids[at + missing :] == attempt.ids for at in range(len(attempt.ids) + 1))
+        shorter = make_hypothesis(attempts[0].ids, 0.3)
+        search.add([(attempts[0], shorter)])
+        search.select()
+        assert search.beam == [shorter]
+        assert search.best is best
+        # What is better than the shorter text is a gain again, although it is worse than the best.
+        take(search, make_hypothesis((6, 7, 8), 0.4), parent=shorter)
+        assert search.beam[0].ids == (6, 7, 8)
+        assert search.best is best
+
+    def test_a_search_that_must_keep_the_length_leaves_nothing_out(self):
+        search, _ = self.stick(resize=False)
+        assert not any(attempt.move == "shorten" for attempt in search.choose())
 
     def test_what_resembles_a_change_that_helped_is_tried_first(self):
         search, parent = self.start(proposals=2, combinations=0)
