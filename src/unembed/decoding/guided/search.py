@@ -20,9 +20,11 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
-# Rounds without progress after which the search goes on from its best text without a phrase; and the share of the
-# remaining distance that counts as progress.
+# Rounds without progress after which the search goes on from another text; and the share of the remaining distance that
+# counts as progress.
 _ROUNDS_STUCK, _PROGRESS = 12, 0.05
+# A text of so many tokens is found anew sooner than it is mended: other first hypotheses come first.
+_SHORT = 12
 # Leaving a phrase out: how many phrases are tried, and their lengths: from so many tokens to such a share of the text.
 SHORTEN = "shorten"
 _PHRASES, _SHORTEST_PHRASE, _LONGEST_PHRASE = 2, 2, 1 / 3
@@ -95,11 +97,13 @@ class Search:
         self._cost = _FIRST_COST
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
+        self._starts: list[Hypothesis] = []
         self._resize = resize
+        self._shortens = False
         self._shortened: list[Hypothesis] = []
         self._leader: Hypothesis | None = None
         self._rounds_without_best = 0
-        # Since the search went on from a shortened text.
+        # Since the search went on from another text.
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
@@ -131,9 +135,9 @@ class Search:
     def choose(self) -> list[Attempt]:
         """Take the combinations that promise to be the best so far, then single changes, more of the better moves.
 
-        A search that is stuck takes its best text without a phrase instead, to go on from there.
+        A search that is stuck may take its best text without a phrase instead.
         """
-        if self._stuck and (shortened := self._shorten()):
+        if self._shortens and (shortened := self._shorten()):
             return shortened
         promise: dict[Ids, float] = {}
         for parent in self.beam:
@@ -192,14 +196,10 @@ class Search:
             states = sorted(found, key=found.__getitem__)[-_STATES_AHEAD:]
         return [Proposal(ids) for ids in sorted(found, key=found.__getitem__)]
 
-    @property
-    def _stuck(self) -> bool:
-        """Whether it is time to go on from a shortened text."""
-        return self._resize and self._rounds_without_progress >= _ROUNDS_STUCK
-
     def _shorten(self) -> list[Attempt]:
         """Leave a phrase out of the best text: what was wrong about it can then be found anew."""
         assert self.best is not None
+        self._shortens = False
         ids = self.best.ids
         attempts: dict[Ids, Attempt] = {}
         longest = max(_SHORTEST_PHRASE, int(_LONGEST_PHRASE * len(ids)))
@@ -331,6 +331,7 @@ class Search:
             self._pool.append(hypothesis)
             if attempt.parent is None:
                 hypothesis.slots = self._slots.first(hypothesis.ids)
+                self._starts.append(hypothesis)
                 continue
             changes = compare(attempt.parent.ids, hypothesis.ids)
             hypothesis.slots = self._slots.after(attempt.parent.slots, changes)
@@ -366,6 +367,8 @@ class Search:
         if self._ngrams is not None:
             self._fluency.approach(max(each.cosine for each in judged))
         ranked = sorted(judged, key=self.score, reverse=True)
+        if self.best is None:
+            self._starts.remove(ranked[0])
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
         leading = self.score(ranked[0])
@@ -377,17 +380,25 @@ class Search:
         self._leader, self.best = ranked[0], ranked[0] if best else self.best
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
+        # A search that is stuck looks further.
+        self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
         if self._shortened:
             self._go_on_from(max(self._shortened, key=self.score))
             self._shortened = []
-        else:
-            # A search that is stuck looks further.
-            self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
+        elif self._rounds_without_progress >= _ROUNDS_STUCK:
+            assert self.best is not None
+            if self._starts and (len(self.best.ids) <= _SHORT or not self._resize):
+                self._go_on_from(max(self._starts, key=self.score))
+            elif self._resize:
+                self._shortens = True
+            else:
+                self._go_on_from(self.best)
 
     def _go_on_from(self, hypothesis: Hypothesis) -> None:
-        """Forget how far the search was."""
+        """Take a text as if the search had not been further."""
         self._leader = hypothesis
         self.beam = self._parents = [hypothesis]
+        self._starts = [each for each in self._starts if each is not hypothesis]
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
