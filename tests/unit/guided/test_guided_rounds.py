@@ -220,9 +220,9 @@ def test_a_search_knows_what_length_to_expect_unless_every_token_has_its_price(
 ):
     told = []
 
-    def watch(*arguments, **options):
+    def watch(*arguments):
         told.append(arguments[5])
-        return Search(*arguments, **options)
+        return Search(*arguments)
 
     monkeypatch.setattr("unembed.decoding.guided.rounds.Search", watch)
     take_rounds(model, targets, oracle, free_tokens=free_tokens)

@@ -99,60 +99,22 @@ class TestSearch:
         assert together.move == "compose"
         assert together.expected == pytest.approx(0.6 / np.hypot(0.6, 0.6))
 
-    def stick(self, length, **options):
-        """Return a search whose gains have been too small to be progress for twelve rounds, and its best text."""
-        search = make_search(patience=99, combinations=0, **options)
-        text = tuple(range(1, length))
-        parent = make_hypothesis(text, 0.8, vector=np.array([0.5, 0.8]))
-        take(search, parent, make_hypothesis((6, 7), 0.2), make_hypothesis((8, 9), 0.3))
+    def test_a_search_that_is_stuck_starts_again_from_another_first_hypothesis(self):
+        search = make_search(patience=99)
+        first, second = make_hypothesis((1, 2, 3), 0.8), make_hypothesis((4, 5), 0.3)
+        take(search, first, second)
+        child = make_hypothesis((1, 2, 9), 0.9, parent=first)
+        take(search, child, parent=first)
         for number in range(12):
-            assert search.beam[0].ids[: len(text)] == text
-            assert search.choose() == []
-            cosine = 0.9 + 1e-4 * number
-            child = make_hypothesis((*text, 100 + number), cosine, parent=parent, vector=np.array([cosine, 0.4]))
-            take(search, child, parent=parent)
-        take(search, make_hypothesis(text[1:], 0.7, vector=np.array([0.7, 0.7])), parent=parent)
-        return search, child
-
-    @staticmethod
-    def do_nothing_for(rounds, search):
-        for _ in range(rounds):
-            search.choose()
-            take(search)
-
-    def test_a_search_that_is_stuck_goes_on_without_a_phrase_of_its_best_text(self):
-        search, best = self.stick(length=13)
-        attempts = search.choose()
-        assert attempts
-        for attempt in attempts:
-            assert attempt.move == "shorten"
-            assert attempt.parent is best
-            missing = len(best.ids) - len(attempt.ids)
-            assert 2 <= missing <= 4
-            assert any(best.ids[:at] + best.ids[at + missing :] == attempt.ids for at in range(len(attempt.ids) + 1))
-        shorter = make_hypothesis(attempts[0].ids, 0.3)
-        search.add([(attempts[0], shorter)])
-        search.select()
-        assert search.beam == [shorter]
-        assert search.best is best
-        # What is better than the shorter text is a gain again, although it is worse than the best.
-        take(search, make_hypothesis((6, 7, 8), 0.4), parent=shorter)
-        assert search.beam[0].ids == (6, 7, 8)
-        assert search.best is best
-
-    def test_with_a_short_text_it_first_goes_on_from_the_other_first_hypotheses(self):
-        search, best = self.stick(length=12)
-        for ids in ((8, 9), (6, 7)):
-            assert search.beam[0].ids == ids
-            assert search.best is best
-            self.do_nothing_for(13, search)
-        assert [attempt.move for attempt in search.choose()] == ["shorten", "shorten"]
-
-    def test_with_a_known_length_it_leaves_nothing_out(self):
-        search, best = self.stick(length=13, resize=False)
-        for ids in ((8, 9), (6, 7), best.ids, best.ids):
-            assert search.beam[0].ids == ids
-            self.do_nothing_for(13, search)
+            assert search.beam[0].ids[:2] == (1, 2)
+            # A gain that is too small to be progress does not keep it from another start.
+            child = make_hypothesis((1, 2, 10 + number), 0.9 + 1e-4 * number, parent=first)
+            take(search, child, parent=first)
+        assert search.beam == [second]
+        assert search.best is child
+        take(search, make_hypothesis((4, 6), 0.4), parent=second)
+        assert search.beam[0].ids == (4, 6)
+        assert search.best is child
 
     def test_what_resembles_a_change_that_helped_is_tried_first(self):
         search, parent = self.start(proposals=2, combinations=0)

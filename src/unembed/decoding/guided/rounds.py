@@ -86,7 +86,7 @@ class SearchRounds:
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         ngrams = oracle.ngrams if options.search.ngrams else None
         self._searches = {
-            row: Search(options.search, stream, PRIORS, target, oracle.draft, length, ngrams, resize=lengths is None)
+            row: Search(options.search, stream, PRIORS, target, oracle.draft, length, ngrams)
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
         self._stopped: set[int] = set()

@@ -20,14 +20,9 @@ _DELAY_PER_RANK = 3
 _SMALLEST_GAIN = 1e-5
 # How much of the record of moves is kept from one round to the next; the rest is what was assumed at first.
 _KEPT_RECORD = 0.9
-# Rounds without progress after which the search goes on from another text; and the share of the remaining distance that
-# counts as progress.
-_ROUNDS_STUCK, _PROGRESS = 12, 0.05
-# A text of so many tokens is found anew sooner than it is mended: other first hypotheses come first.
-_SHORT = 12
-# Leaving a phrase out: how many phrases are tried, and their lengths: from so many tokens to such a share of the text.
-SHORTEN = "shorten"
-_PHRASES, _SHORTEST_PHRASE, _LONGEST_PHRASE = 2, 2, 1 / 3
+# Rounds without progress after which the search goes on from another first hypothesis, as long as there are any; and
+# the share of the remaining distance that counts as progress.
+_ROUNDS_PER_START, _PROGRESS = 12, 0.05
 # Combinations whose vectors are forecast before some of them are embedded.
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
@@ -63,8 +58,6 @@ class Search:
         draft: Draft | None = None,
         expected_length: float = 0.0,
         ngrams: NGrams | None = None,
-        *,
-        resize: bool = True,
     ) -> None:
         """Start without any hypothesis.
 
@@ -76,7 +69,6 @@ class Search:
             draft: estimates vectors of texts without the encoder.
             expected_length: the number of tokens that the text should have, as far as the vector says.
             ngrams: says how natural the order of a text's tokens is.
-            resize: whether a text may become longer or shorter.
         """
         self.config = config
         self.random = random
@@ -98,12 +90,9 @@ class Search:
         self._priors = priors
         self._record = {move: list(prior) for move, prior in priors.items()}
         self._starts: list[Hypothesis] = []
-        self._resize = resize
-        self._shortens = False
-        self._shortened: list[Hypothesis] = []
         self._leader: Hypothesis | None = None
         self._rounds_without_best = 0
-        # Since the search went on from another text.
+        # Since the search went on from another start.
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
@@ -133,12 +122,7 @@ class Search:
         return new
 
     def choose(self) -> list[Attempt]:
-        """Take the combinations that promise to be the best so far, then single changes, more of the better moves.
-
-        A search that is stuck may take its best text without a phrase instead.
-        """
-        if self._shortens and (shortened := self._shorten()):
-            return shortened
+        """Take the combinations that promise to be the best so far, then single changes, more of the better moves."""
         promise: dict[Ids, float] = {}
         for parent in self.beam:
             promise |= self._rank(parent)
@@ -195,21 +179,6 @@ class Search:
             found.update({proposal.ids: score for proposal, score in zip(kept, drafted, strict=True)})
             states = sorted(found, key=found.__getitem__)[-_STATES_AHEAD:]
         return [Proposal(ids) for ids in sorted(found, key=found.__getitem__)]
-
-    def _shorten(self) -> list[Attempt]:
-        """Leave a phrase out of the best text: what was wrong about it can then be found anew."""
-        assert self.best is not None
-        self._shortens = False
-        ids = self.best.ids
-        attempts: dict[Ids, Attempt] = {}
-        longest = max(_SHORTEST_PHRASE, int(_LONGEST_PHRASE * len(ids)))
-        for _ in range(_PHRASES if len(ids) > _SHORTEST_PHRASE else 0):
-            width = int(self.random.integers(_SHORTEST_PHRASE, longest + 1))
-            start = int(self.random.integers(0, len(ids) - width + 1))
-            left = ids[:start] + ids[start + width :]
-            if left not in self._seen:
-                attempts[left] = Attempt(left, self.best.fluency * len(left) / len(ids), self.best, SHORTEN)
-        return list(attempts.values())
 
     def chances(self) -> dict[str, float]:
         """Return how often each move has helped, mostly in the last rounds."""
@@ -335,9 +304,6 @@ class Search:
                 continue
             changes = compare(attempt.parent.ids, hypothesis.ids)
             hypothesis.slots = self._slots.after(attempt.parent.slots, changes)
-            if attempt.move == SHORTEN:
-                self._shortened.append(hypothesis)
-                continue
             improved = self._beats(hypothesis, self._leader)
             if attempt.move == COMPOSE:
                 disappointment = max(0.0, attempt.expected - hypothesis.cosine) / len(attempt.used)
@@ -367,8 +333,6 @@ class Search:
         if self._ngrams is not None:
             self._fluency.approach(max(each.cosine for each in judged))
         ranked = sorted(judged, key=self.score, reverse=True)
-        if self.best is None:
-            self._starts.remove(ranked[0])
         gained, best = self._beats(ranked[0], self._leader), self._beats(ranked[0], self.best)
         self._rounds_without_gain = 0 if gained else self._rounds_without_gain + 1
         leading = self.score(ranked[0])
@@ -380,30 +344,31 @@ class Search:
         self._leader, self.best = ranked[0], ranked[0] if best else self.best
         known = dict.fromkeys([*self._parents, *self._pool])
         self._parents = sorted(known, key=self.score, reverse=True)[: self.config.parents]
-        # A search that is stuck looks further.
-        self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
-        if self._shortened:
-            self._go_on_from(max(self._shortened, key=self.score))
-            self._shortened = []
-        elif self._rounds_without_progress >= _ROUNDS_STUCK:
-            assert self.best is not None
-            if self._starts and (len(self.best.ids) <= _SHORT or not self._resize):
-                self._go_on_from(max(self._starts, key=self.score))
-            elif self._resize:
-                self._shortens = True
-            else:
-                self._go_on_from(self.best)
+        if self._rounds_without_progress >= _ROUNDS_PER_START and self._starts:
+            self._start_again()
+        else:
+            # A search that is stuck looks further.
+            self.beam = ranked[: self.config.beam + self._rounds_without_gain // _ROUNDS_PER_WIDTH]
 
-    def _go_on_from(self, hypothesis: Hypothesis) -> None:
-        """Take a text as if the search had not been further."""
-        self._leader = hypothesis
-        self.beam = self._parents = [hypothesis]
-        self._starts = [each for each in self._starts if each is not hypothesis]
+    def _start_again(self) -> None:
+        """Go on from the best first hypothesis that has not been a start; after the last, from the best of all."""
+        self._starts = [each for each in self._starts if each is not self._origin(self._leader)]
+        self._starts.sort(key=self.score)
+        self._leader = self._starts.pop() if self._starts else self.best
+        assert self._leader is not None
+        self.beam = self._parents = [self._leader]
         self._rounds_without_gain = self._rounds_without_progress = 0
         self._progress = -np.inf
 
     def _beats(self, hypothesis: Hypothesis, other: Hypothesis | None) -> bool:
         return other is None or self.score(hypothesis) > self.score(other) + _SMALLEST_GAIN
+
+    @staticmethod
+    def _origin(hypothesis: Hypothesis | None) -> Hypothesis | None:
+        """Return the first hypothesis that this one comes from."""
+        while hypothesis is not None and hypothesis.parent is not None:
+            hypothesis = hypothesis.parent
+        return hypothesis
 
 
 def _spread(ids: Ids, proposals: Sequence[Proposal]) -> list[Proposal]:
