@@ -47,6 +47,11 @@ class Part:
     make: Callable[[np.random.Generator], list[Case]]
     blind: bool = False
 
+    @property
+    def way(self) -> str:
+        """Whether the encoder is asked."""
+        return "blind" if self.blind else "encoder"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -154,7 +159,7 @@ def make_row(part: Part, outcomes: Sequence[Outcome]) -> list[str]:
     ]
     return [
         part.name,
-        "blind" if part.blind else "encoder",
+        part.way,
         f"{len(outcomes)}",
         f"{fresh[0].filling.candidates:,}",
         f"{right.value:.2f} [{right.low:.2f}, {right.high:.2f}]",
@@ -179,7 +184,9 @@ def describe_calibration(outcomes: Sequence[Outcome]) -> str:
 def main() -> None:
     """Fill all slots."""
     parser = make_parser(__doc__, repetitions=1)
-    parser.add_argument("--only", help="rows whose name or way begins like this")
+    parser.add_argument("--only", help="rows whose name begins like this; or blind, or encoder: those filled so")
+        "--only", help="rows whose name begins like this, or that are filled in this way: blind or encoder"
+    )
     options = parser.parse_args()
     import torch
 
@@ -188,7 +195,7 @@ def main() -> None:
     if options.quick:
         parts = [part for part in parts if part.name.startswith("first names")]
     if options.only:
-        parts = [part for part in parts if part.name.startswith(options.only)]
+        parts = [part for part in parts if options.only in (part.way, part.name[: len(options.only)])]
     inverter, encoder = Inverter.default(device="cpu"), load_encoder(device="cpu")
     rows, figures, every = [], [], {False: list[Outcome](), True: list[Outcome]()}
     for part in parts:
