@@ -185,8 +185,6 @@ def main() -> None:
     """Fill all slots."""
     parser = make_parser(__doc__, repetitions=1)
     parser.add_argument("--only", help="rows whose name begins like this; or blind, or encoder: those filled so")
-        "--only", help="rows whose name begins like this, or that are filled in this way: blind or encoder"
-    )
     options = parser.parse_args()
     import torch
 
