@@ -1,7 +1,8 @@
 """Measures the example sentences of the web page, sorts them from easy to hard, and records the first one.
 
-The sentences are in ``benchmarks/opener.txt``. Each is embedded and read back blind by the default inverter; the F1 of
-its content words decides. The opener is the best one that says something about a person, and that comes back word for
+The sentences are in ``benchmarks/opener.txt``. Each is embedded and read back by the default inverter from the vector
+alone, as the page does it: by a search with the inverter's own stand-in for the encoder. The F1 of its content words
+decides. The opener is the best one that says something about a person, and that comes back word for
 word when the attacker has the encoder. It is recorded as the server streams it, blind and guided. Run it again after
 the default inverter has changed:
 
@@ -26,7 +27,9 @@ SERVER = Path(__file__).parents[1] / "src" / "unembed" / "server"
 EASY_FROM = 0.75
 """Content-word F1 from which a sentence is called easy."""
 ROUNDS = 20
-"""Rounds of a guided search, as the page asks for them."""
+"""Rounds of a search, as the page asks for them."""
+ALONE = {"strategy": "surrogate", "rounds": ROUNDS}
+"""What the page asks for when the attacker has only the vector."""
 
 
 def main() -> None:
@@ -46,7 +49,7 @@ def main() -> None:
             "date": date.today().isoformat(),
             "text": opener["text"],
             "runs": [
-                {"attacker": "blind", "events": record(client, text=opener["text"])},
+                {"attacker": "blind", "events": record(client, text=opener["text"], **ALONE)},
                 {
                     "attacker": "guided",
                     "events": record(client, text=opener["text"], strategy="guided", rounds=ROUNDS),
@@ -64,7 +67,7 @@ def main() -> None:
 
 def measure(client: TestClient, text: str) -> dict[str, Any]:
     """Read a sentence back from its vector alone."""
-    answer = client.post("/api/invert", json={"text": text}).json()
+    answer = client.post("/api/invert", json={"text": text, **ALONE}).json()
     recall, precision = content_recall(answer["text"], text), content_precision(answer["text"], text)
     f1 = 2 * recall * precision / max(1e-9, recall + precision)
     hits = sum(word["fate"] == "same" for word in answer["words"])

@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,6 +202,18 @@ def tiny_store(tiny_store_master: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     """A folder with an inverter for the vectors of ``fake_encoder``; it has learnt nothing."""
+    return _save_inverter(tiny_store, tmp_path / "tiny-checkpoint")
+
+
+@pytest.fixture
+def searching_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
+    """The same with a surrogate of the encoder."""
+    return _save_inverter(
+        tiny_store, tmp_path / "searching-checkpoint", freeze_token_embeddings=True, surrogate={"layers": 1}
+    )
+
+
+def _save_inverter(tiny_store: Path, folder: Path, **settings: Any) -> Path:
     import torch
 
     from unembed.checkpoint import Checkpoint, CheckpointInfo, save_checkpoint
@@ -210,10 +223,10 @@ def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
 
     store = Store(tiny_store / "train")
     torch.manual_seed(0)
-    model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32), store.manifest)
+    model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32, **settings), store.manifest)
     info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
-    save_checkpoint(tmp_path / "tiny-checkpoint", Checkpoint(model, store.tokenizer(), info))
-    return tmp_path / "tiny-checkpoint"
+    save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
+    return folder
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from unembed.encoders import Encoder
     from unembed.inverter import Inverter
 
-# More vectors than this are not animated.
-_ANIMATED_AT_MOST = 16
+# More vectors than this are not animated, and not searched unless it is asked for: a search takes seconds for each.
+_FEW = 16
+# Options that only say something to strategies which do not search. They choose one, if the user names none.
+_OF_PASSES = ("steps", "rerank", "guidance", "temperature", "top_k")
 
 
 class EngineName(StrEnum):
@@ -47,7 +49,7 @@ def invert(
         typer.Option(
             help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, guided "
             "with the encoder, or zero for any --encoder, without training.",
-            show_default="confidence",
+            show_default=f"surrogate for up to {_FEW} vectors, where the inverter has one; else confidence",
         ),
     ] = None,
     guided: Annotated[bool, typer.Option("--guided", help="Short for --strategy guided.")] = False,
@@ -147,6 +149,7 @@ def invert(
         _check_zero(model, encoder, length)
     results = open_results(output, resume)
     given = open_input(source or [], (column, id_column, text_column), limit, batch_size)
+    rows = len(given) if isinstance(given, list) else given.rows
     arithmetic = open_arithmetic(plus or [], minus or [], mean=mean, resume=resume)
     given = skip_finished(given, results)
     done = results.rows if results else 0
@@ -159,6 +162,9 @@ def invert(
         from unembed.inverter import Inverter
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
+    few = rows is not None and rows <= _FEW
+    if "strategy" not in options.model_fields_set and few and not arithmetic and inverter.searches_alone:
+        options = options.model_copy(update={"strategy": "surrogate"})
     loaded_encoder = None
     if isinstance(given, list) or options.needs_encoder or (arithmetic and arithmetic.needs_encoder):
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
@@ -192,7 +198,7 @@ def invert(
             total = 1 if mean else total
         if results:
             finished = write_results(job, batches, total, results)
-        elif watched and total is not None and total <= _ANIMATED_AT_MOST:
+        elif watched and total is not None and total <= _FEW:
             finished = animate(job, batches, console)
         else:
             finished = list_results(job, batches, total, as_json=as_json)
@@ -228,8 +234,13 @@ def _decoding_options(
 
     if guided and strategy not in (None, "guided"):
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
-    wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
+    if strategy is None and not guided:
+        if any(value is not None for value in search.values()):
+            strategy = "surrogate"
+        elif any(others[name] is not None for name in _OF_PASSES):
+            strategy = "confidence"
+    wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     if wanted["strategy"] == ZERO:
         search["language_model"] = language_model
     elif language_model is not None:

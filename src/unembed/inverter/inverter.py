@@ -235,6 +235,14 @@ class Inverter(AdaptableInverter):
         back = self.adaptation.back if self.adaptation else None
         return SurrogateEncoder(self.model, self.tokenizer, self.info.encoder, back)
 
+    @property
+    def searches_alone(self) -> bool:
+        """Whether a search without the encoder finds more than it started from.
+
+        It needs the stand-in. With mapped vectors it finds less: it takes the map's errors for words.
+        """
+        return self.model.surrogate is not None and self.adaptation is None
+
     def _make_oracle(self, options: DecodingConfig, encoder: Encoder | None) -> TextOracle | None:
         """Return what embeds hypotheses; None if nothing needs to."""
         if options.strategy == "surrogate":

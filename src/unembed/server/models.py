@@ -168,8 +168,8 @@ class ServedModel:
         return [names[token] if token in names else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
 
     def _offers(self, strategy: str) -> bool:
-        needed = {"guided": self.encoder, "surrogate": self.inverter.model.surrogate}
-        return needed.get(strategy, True) is not None
+        possible = {"guided": self.encoder is not None, "surrogate": self.inverter.searches_alone}
+        return possible.get(strategy, True)
 
     def describe(self, *, default: bool) -> ModelDescription:
         """Return what a client needs to know."""

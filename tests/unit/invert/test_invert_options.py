@@ -1,8 +1,10 @@
 """The options of ``unembed invert``, and how it ends early."""
 
+import json
 import re
 import signal
 
+import numpy as np
 import pytest
 
 from unembed.cli.interrupt import early_end
@@ -11,6 +13,48 @@ from unembed.decoding.guided.search import Search
 from unembed.inverter import Inverter
 
 BLIND = [strategy for strategy in STRATEGIES if strategy not in SEARCHES]
+
+
+class TestWithoutAStrategy:
+    """An inverter with a surrogate searches for a few vectors."""
+
+    @pytest.fixture
+    def strategies(self, run_cli, searching_checkpoint, vectors, tmp_path):
+        """The strategies of as many vectors, each once."""
+
+        def strategies(count, *arguments):
+            np.save(tmp_path / "some.npy", np.resize(vectors, (count, vectors.shape[1])))
+            ended = run_cli("invert", tmp_path / "some.npy", "--json", *arguments, "-m", searching_checkpoint)
+            assert ended.code == 0, ended.err
+            found = [json.loads(line)["strategy"] for line in ended.out.splitlines()]
+            assert found
+            return set(found)
+
+        return strategies
+
+    def test_a_few_are_searched_and_many_are_read(self, strategies):
+        assert strategies(2) == {"surrogate"}
+        assert strategies(17) == {"confidence"}
+        assert strategies(17, "--limit", 3, "--calls", 8) == {"surrogate"}
+
+    def test_an_option_of_a_kind_of_strategy_chooses_that_kind(self, strategies):
+        assert strategies(2, "--steps", 3) == {"confidence"}
+        assert strategies(2, "--rerank", 2) == {"confidence"}
+        assert strategies(17, "--rounds", 0) == {"surrogate"}
+
+    def test_a_mean_is_read(self, run_cli, searching_checkpoint, vector_file):
+        ended = run_cli("invert", vector_file, "--mean", "--json", "-m", searching_checkpoint)
+        assert json.loads(ended.out)["strategy"] == "confidence"
+
+    def test_a_stopped_run_goes_on_as_it_began(self, run_cli, searching_checkpoint, vectors, tmp_path):
+        np.save(tmp_path / "many.npy", np.resize(vectors, (18, vectors.shape[1])))
+        command = ("invert", tmp_path / "many.npy", "--output", tmp_path / "texts.jsonl", "-m", searching_checkpoint)
+        assert run_cli(*command).code == 0
+        lines = (tmp_path / "texts.jsonl").read_text().splitlines()
+        (tmp_path / "texts.jsonl").write_text("\n".join(lines[:10]) + "\n")
+        assert run_cli(*command, "--resume").code == 0
+        whole = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text().splitlines()]
+        assert [(each["row"], each["strategy"]) for each in whole] == [(row, "confidence") for row in range(18)]
 
 
 class TestOptions:
@@ -125,8 +169,9 @@ class TestOptions:
             (["--seed", -1], "seed: Input should be greater than or equal to 0"),
             (["--guided", "--rounds", -1], "guided.rounds: Input should be greater than or equal to 0"),
             (["--guided", "--strategy", "euler"], "--guided means --strategy guided"),
-            (["--rounds", 3], "--rounds is for searches"),
-            (["--effort", "quick"], "--effort is for searches"),
+            (["--strategy", "confidence", "--rounds", 3], "--rounds is for searches"),
+            (["--strategy", "euler", "--effort", "quick"], "--effort is for searches"),
+            (["--rounds", 3], "This inverter has no surrogate of its encoder. Choose another strategy, such as guided"),
             (["--guided", "--effort", "heroic"], "--effort"),
             (["--guided", "--calls", 0], "guided.calls: Input should be greater than 0"),
             (["--length", 13], "--length is 13, but this inverter writes at most 12 tokens"),

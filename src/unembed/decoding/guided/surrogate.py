@@ -43,7 +43,7 @@ class SurrogateEncoder:
         if model.surrogate is None:
             raise ConfigError(
                 "This inverter has no surrogate of its encoder.",
-                "Train one with model.surrogate.layers and training.surrogate.steps, or choose another strategy.",
+                "Choose another strategy, such as guided; or train one: model.surrogate and training.surrogate.",
             )
         self._model, self._surrogate = model, model.surrogate
         if has_native_bfloat16(model.surrogate.ends.device):

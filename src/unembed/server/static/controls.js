@@ -12,7 +12,7 @@ const STRATEGIES = {
   euler: "Draws at random at all positions at once, as the diffusion process runs backwards.",
   "euler-remask": "As euler, and masks the least sure words again after each pass.",
   "two-stage": "From left to right first; then decodes the least sure words again.",
-  surrogate: "Searches as with the encoder, but with the model’s own stand-in for it.",
+  surrogate: "Embeds its guesses with the model’s own stand-in for the encoder, and changes those that come closest.",
   guided: "Embeds its guesses, keeps those whose vector is closer to the given one, and changes them again.",
 };
 
@@ -64,7 +64,7 @@ export class Controls {
     const { encoder, parameters, dimension, strategies, guided, languages, lower_case, canvas_length } = this.model;
     const blind = strategies.filter((name) => name !== "guided");
     const offered = guided ? [...blind, "guided"] : blind;
-    fill(this.select("strategy"), blind.map((name) => [name, name]), "confidence");
+    fill(this.select("strategy"), blind.map((name) => [name, name]), blind.includes("surrogate") ? "surrogate" : "confidence");
     fill(this.select("compare"), [["", "nothing"], ...offered.map((name) => [name, name]), [UNDEFENDED, "the undefended vector"]], "");
     this.allow("attacker", "guided", guided);
     this.allow("mode", "text", guided);
