@@ -6,12 +6,12 @@ from pydantic import Field, model_validator
 
 from unembed.config.base import Count, Positive, Section, Share
 
-BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "confidence", "adaptive"]
+BlindStrategy = Literal["sequential", "euler", "euler-remask", "two-stage", "confidence", "adaptive", "writer"]
 SearchStrategy = Literal["surrogate", "guided"]
 Strategy = Literal[BlindStrategy, SearchStrategy]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 """How a canvas can be filled. All but ``guided`` work without the encoder; ``surrogate`` needs an inverter that has a
-stand-in for it."""
+stand-in for it, and ``writer`` one that has a writer."""
 SEARCHES: tuple[str, ...] = get_args(SearchStrategy)
 """Those that change texts and compare their vectors with the one given."""
 SAMPLING = ("euler", "euler-remask", "two-stage")
@@ -167,6 +167,8 @@ class DecodingConfig(Section):
     stands for five lengths, or for a single draw."""
     rerank: Count = 0
     """Blind hypotheses per vector that the encoder embeds once; the nearest is kept. 0 does without the encoder."""
+    beams: Positive = 16
+    """Texts of each length that ``writer`` goes on with at once; of these, the nearest by the surrogate is kept."""
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     """Strength of classifier-free guidance. Above 0, every pass is run twice."""
     repetition_damping: Annotated[float, Field(ge=0.0)] = 2.5

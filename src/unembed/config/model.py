@@ -30,6 +30,13 @@ class SurrogateConfig(Section):
     """Width of the inner layers; None: that of the denoiser's."""
 
 
+class WriterConfig(Section):
+    """The causal transformer that writes texts from left to right, as wide as the denoiser."""
+
+    layers: Count = 0
+    """0 for none."""
+
+
 class ExtentConfig(Section):
     """The head that says how long a text is, also where it is longer than a canvas."""
 
@@ -80,12 +87,17 @@ class _ModelShape(Section):
     """Whether the token embeddings are not trained; only for those of a pretrained encoder."""
     readout: ReadoutConfig = ReadoutConfig()
     surrogate: SurrogateConfig = SurrogateConfig()
+    writer: WriterConfig = WriterConfig()
     extent: ExtentConfig = ExtentConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.surrogate.layers and not self.freeze_token_embeddings:
             raise ValueError("surrogate.layers needs freeze_token_embeddings: the surrogate reads the same embeddings")
+        if self.writer.layers and not self.freeze_token_embeddings:
+            raise ValueError("writer.layers needs freeze_token_embeddings: the writer reads the same embeddings")
+        if self.writer.layers and self.canvas == "fixed":
+            raise ValueError("writer.layers needs canvas: exact: the writer is told how long its text is to be")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.architecture == "modernbert" and self.norm != "pre":

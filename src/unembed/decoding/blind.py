@@ -15,6 +15,7 @@ from unembed.decoding.euler_remask import euler_remask
 from unembed.decoding.sequential import sequential
 from unembed.decoding.step import Step
 from unembed.decoding.two_stage import two_stage
+from unembed.decoding.writer import writer
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 
@@ -27,6 +28,7 @@ BLIND: dict[str, Strategy] = {
     "two-stage": two_stage,
     "confidence": confidence,
     "adaptive": adaptive,
+    "writer": writer,
 }
 # More than any difference between log-probabilities of lengths.
 _BEHIND_ALL_OTHERS = 1e4

@@ -87,7 +87,11 @@ class Canvases:
 
     def uniform(self) -> Tensor:
         """Draw (B, T) numbers from [0, 1), each row from a stream of its own."""
-        draws = np.stack([stream.random(self.length) for stream in self._streams])
+        return self.draw(self.length)
+
+    def draw(self, count: int) -> Tensor:
+        """Draw (B, count) numbers from [0, 1), each row from a stream of its own."""
+        draws = np.stack([stream.random(count) for stream in self._streams])
         return torch.from_numpy(draws).to(self.canvas.device)
 
     def guess(self, where: Tensor, *, sample: bool = False, with_entropy: bool = False) -> Guess:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
-from unembed.model import Choice
+from unembed.model import Choice, Writing
 from unembed.model.candidates import Candidates
 
 
@@ -69,6 +69,10 @@ class Engine(Protocol):
 
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths 1 ... canvas_length."""
+        ...
+
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Return what writing from left to right needs of vectors (B, d), if there is a writer."""
         ...
 
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:

@@ -21,7 +21,7 @@ from unembed.config import SpellOutPrecision
 from unembed.engine.graphs import GRAPHS, GraphPrecision, make_graphs, pass_inputs
 from unembed.errors import CheckpointError, first_line, require_extra
 from unembed.files import atomic_path, checksum, write_bytes, write_json
-from unembed.model import Choice, Condition, ConditionalMDLM
+from unembed.model import Choice, Condition, ConditionalMDLM, Writing
 from unembed.model.candidates import Candidates
 from unembed.model.mdlm import positions_asked, put_back
 
@@ -121,6 +121,11 @@ class OnnxEngine:
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths 1 ... canvas_length."""
         return self.model.length_logits(embeddings)
+
+    @torch.no_grad()
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Return what writing from left to right needs of vectors (B, d), if there is a writer. It runs in torch."""
+        return self.model.writing(embeddings)
 
     @torch.no_grad()
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unembed.alignment import SpaceMap
 from unembed.engine.base import Engine
-from unembed.model import Choice
+from unembed.model import Choice, Writing
 from unembed.model.candidates import Candidates
 
 
@@ -43,6 +43,10 @@ class WrappedEngine:
         """Score text lengths."""
         return self.inside.length_logits(embeddings)
 
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Return what writing from left to right needs of vectors, if there is a writer."""
+        return self.inside.writing(embeddings)
+
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
         """Return how near finished canvases come to their vectors by the surrogate, if there is one."""
         return self.inside.resemblance(canvas, embeddings)
@@ -62,6 +66,10 @@ class MappedEngine(WrappedEngine):
     def length_logits(self, embeddings: Tensor) -> Tensor:
         """Score text lengths, given the mapped vectors."""
         return self.inside.length_logits(self.space_map(embeddings))
+
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Return what writing needs of the mapped vectors, if there is a writer."""
+        return self.inside.writing(self.space_map(embeddings))
 
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
         """Return how near finished canvases come to the mapped vectors."""

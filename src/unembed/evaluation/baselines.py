@@ -11,6 +11,7 @@ from unembed.canvas import CanvasVocabulary
 from unembed.checkpoint import CheckpointInfo
 from unembed.engine import WrappedEngine
 from unembed.errors import StoreError
+from unembed.model import Writing
 from unembed.model.candidates import Candidates
 from unembed.store import Store
 
@@ -39,6 +40,10 @@ class Unconditional(WrappedEngine):
     def shorten(self, condition: Any) -> Any:
         """Return the condition as it is: without a vector no token can be left out."""
         return condition
+
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Return nothing: the writer was never trained without a vector."""
+        return None
 
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
         """Return nothing: the vector is not compared."""

@@ -5,5 +5,15 @@ from unembed.model.loss import Objective
 from unembed.model.mdlm import Condition, ConditionalMDLM
 from unembed.model.ngrams import NGrams
 from unembed.model.noise import NoiseSchedule
+from unembed.model.writer import Writing
 
-__all__ = ["Choice", "Condition", "ConditionalMDLM", "NGrams", "NoiseSchedule", "Objective", "choose_likeliest"]
+__all__ = [
+    "Choice",
+    "Condition",
+    "ConditionalMDLM",
+    "NGrams",
+    "NoiseSchedule",
+    "Objective",
+    "Writing",
+    "choose_likeliest",
+]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unembed.canvas import CanvasVocabulary
 from unembed.config import ModelConfig
+from unembed.model.memory import AttentionMemory
 from unembed.model.positions import NO_POSITIONS, AttentionPositions, make_positions
 from unembed.model.readout import scale_to_sphere
 
@@ -65,10 +66,12 @@ class Block(nn.Module):
         modulation: Tensor,
         asked: Tensor | None = None,
         positions: AttentionPositions = NO_POSITIONS,
+        memory: AttentionMemory | None = None,
     ) -> Tensor:
         """Map (B, T, W) to (B, T, W) under a modulation of (B, parts, W).
 
-        With ``asked`` (B, k), to (B, k, W): the states of these positions only, which still attend to all.
+        With ``asked`` (B, k), to (B, k, W): the states of these positions only, which still attend to all. With a
+        ``memory``, all attend to what it holds too, and are added to it.
         """
         parts = modulation.unsqueeze(2).unbind(1)  # each (B, 1, W)
         if self.gated:
@@ -76,16 +79,20 @@ class Block(nn.Module):
         else:
             (scale_a, shift_a, scale_f, shift_f), gate_a, gate_f = parts, None, None
         if self.post:
-            update = self._attend(hidden, asked, positions)
+            update = self._attend(hidden, asked, positions, memory)
             hidden = self.attention_norm(self._add(take(hidden, asked), update, gate_a))
             hidden = modulate(hidden, scale_a, shift_a)
             return modulate(self.feedforward_norm(self._add(hidden, self._feed(hidden), gate_f)), scale_f, shift_f)
-        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked, positions)
+        update = self._attend(modulate(self.attention_norm(hidden), scale_a, shift_a), asked, positions, memory)
         hidden = self._add(take(hidden, asked), update, gate_a)
         return self._add(hidden, self._feed(modulate(self.feedforward_norm(hidden), scale_f, shift_f)), gate_f)
 
     def _attend(
-        self, hidden: Tensor, asked: Tensor | None = None, positions: AttentionPositions = NO_POSITIONS
+        self,
+        hidden: Tensor,
+        asked: Tensor | None = None,
+        positions: AttentionPositions = NO_POSITIONS,
+        memory: AttentionMemory | None = None,
     ) -> Tensor:
         width = hidden.shape[-1]
         if asked is None:
@@ -96,6 +103,8 @@ class Block(nn.Module):
             parts = (queries, *F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1))
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
         q, k, score_bias = positions.apply(q, k, asked)
+        if memory is not None:
+            k, v = memory.extend(k, v)
         dropout = self.dropout if self.training else 0.0
         mixed = attend(q, k, v, score_bias, dropout)
         return F.dropout(self.attention_out(mixed.transpose(1, 2).flatten(2)), self.dropout, self.training)

@@ -16,8 +16,10 @@ from unembed.model.candidates import Candidates
 from unembed.model.choice import Choice, choose_likeliest
 from unembed.model.denoiser import Denoiser, Modulation
 from unembed.model.extent import Extent
+from unembed.model.precision import quickest, round_products
 from unembed.model.readout import make_readout, scale_to_sphere
 from unembed.model.surrogate import Surrogate
+from unembed.model.writer import Writer, Writing
 
 # With more rows than this, the product is equally fast in both layouts of the weights.
 _FEW_ROWS = 2
@@ -95,6 +97,7 @@ class ConditionalMDLM(nn.Module):
         self.denoiser = Denoiser(config, vocabulary)
         self.readout = make_readout(config.readout, config.embedding_dim, vocabulary.size, self.denoiser.outputs)
         self.surrogate = Surrogate(config) if config.surrogate.layers else None
+        self.writer = Writer(config) if config.writer.layers else None
         self.prior_scale = nn.Parameter(torch.ones(()))
         # A token is less likely once it is on the canvas ("on a beach on a beach"); how much less depends on the token.
         self.prior_damping = nn.Parameter(torch.full((), _INITIAL_DAMPING))
@@ -104,6 +107,8 @@ class ConditionalMDLM(nn.Module):
         self.prior_damping.requires_grad_(self.readout.gives_prior)
         self.register_buffer("_output_columns", None, persistent=False)
         self._output_columns: Tensor | None
+        # Not registered: it is neither saved nor moved.
+        self._quick_writer: list[Writer] = []
         self.length_head = _make_length_head(config) if config.canvas == "exact" else None
         if self.length_head is not None:
             self.length_head.requires_grad_(False)  # fitted before the denoiser is trained, like the readout
@@ -115,9 +120,12 @@ class ConditionalMDLM(nn.Module):
     def lay_out_for_decoding(self) -> Self:
         """Keep a copy of the output weights column by column: products of a row or two then take half the time.
 
+        And one of the writer in the precision that the device is quickest in.
+
         For weights that do not change any more; it is neither saved nor trained.
         """
         self._output_columns = self.denoiser.tied_weight().detach().t().contiguous()
+        self._quick_writer = [] if self.writer is None else [round_products(self.writer)]
         return self
 
     def condition(
@@ -219,6 +227,21 @@ class ConditionalMDLM(nn.Module):
         columns = torch.searchsorted(tokens, canvas).clamp_(max=len(tokens) - 1)
         shown = (tokens[columns] == canvas) & (canvas < self.vocabulary.size)
         return shown, columns.masked_fill(~shown, 0)
+
+    def writing(self, embeddings: Tensor) -> Writing | None:
+        """Read all that writing from left to right needs off the vectors; None without a writer."""
+        if self.writer is None:
+            return None
+        writer = self._quick_writer[0] if self._quick_writer else self.writer
+        bias = writer.output_bias + self.denoiser.forbidden
+        offsets = writer.prior_scale * self.readout(embeddings) + bias
+        tokens = offsets.topk(min(SHORTLIST, offsets.shape[1])).indices
+        table = self.denoiser.token_embedding.weight
+        weight = table[tokens].transpose(1, 2)
+        surprise = writer.prior_damping * self.readout.repetition
+        with quickest(embeddings.device):
+            modulation = writer.condition(embeddings)
+        return Writing(writer, table, modulation, offsets, tokens, weight, surprise)
 
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:
         """Return the cosines (B,) of vectors (B, d) with those that the surrogate gives finished canvases (B, T).

@@ -1,6 +1,5 @@
 """The model's surrogate as an encoder, so that the search can ask it instead of the real one."""
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,10 +11,10 @@ from torch import Tensor
 from unembed.alignment import SpaceMap
 from unembed.encoders import EncoderDescription
 from unembed.encoders.base import as_texts
-from unembed.encoders.precision import has_native_bfloat16
 from unembed.encoders.substitution import batches_of_one_length, best_substitutions
 from unembed.errors import ConfigError
 from unembed.model import ConditionalMDLM
+from unembed.model.precision import quickest, round_products
 
 _GRADIENT_BATCH = 16
 
@@ -45,13 +44,7 @@ class SurrogateEncoder:
                 "This inverter has no surrogate of its encoder.",
                 "Choose another strategy, such as guided; or train one: model.surrogate and training.surrogate.",
             )
-        self._model, self._surrogate = model, model.surrogate
-        if has_native_bfloat16(model.surrogate.ends.device):
-            # Rounded once, not in every pass: that takes as long as a few texts.
-            self._surrogate = copy.deepcopy(model.surrogate)
-            for layer in self._surrogate.modules():
-                if isinstance(layer, torch.nn.Linear):
-                    layer.bfloat16()
+        self._model, self._surrogate = model, round_products(model.surrogate)
         self.tokenizer = tokenizer
         self.description = description
         self._space_map = space_map
@@ -106,7 +99,6 @@ class SurrogateEncoder:
         return embedded
 
     def _vectors(self, tokens: Tensor) -> Tensor:
-        device = tokens.device
-        with torch.autocast(device.type, torch.bfloat16, enabled=has_native_bfloat16(device)):
+        with quickest(tokens.device):
             vectors: Tensor = self._surrogate(tokens)
         return vectors if self._space_map is None else self._space_map(vectors)  # type: ignore[no-any-return]
