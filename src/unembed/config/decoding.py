@@ -77,8 +77,9 @@ class GuidedConfig(_SearchLimits):
     """Time budget per batch of vectors. With one, the result depends on the machine."""
     target_cosine: Annotated[float, Field(gt=0.0)] = 0.99998
     """A vector whose best hypothesis reaches this is finished. Texts that differ in one small word may reach 0.9999."""
-    start: BlindStrategy = "confidence"
-    """The blind strategy that makes the first hypotheses."""
+    start: BlindStrategy | None = None
+    """The blind strategy that makes the first hypotheses; None: ``writer`` where the inverter has one, else
+    ``confidence``."""
     candidates: Positive = 6
     """First hypotheses per vector: the likeliest lengths that differ enough."""
     beam: Positive = 1

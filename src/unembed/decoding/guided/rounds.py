@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 from unembed.config import DecodingConfig
 from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.canvases import random_streams
+from unembed.decoding.guided.composer import Composer
 from unembed.decoding.guided.filler import MaskFiller
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
 from unembed.decoding.guided.moves import PRIORS, Subject, Tools, expand, judge
@@ -85,8 +87,18 @@ class SearchRounds:
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         ngrams = oracle.ngrams if options.search.ngrams else None
+        self._composer = Composer.of(engine, embeddings)
         self._searches = {
-            row: Search(options.search, stream, PRIORS, target, oracle.draft, length, ngrams)
+            row: Search(
+                options.search,
+                stream,
+                PRIORS,
+                target,
+                oracle.draft,
+                length,
+                ngrams,
+                partial(self._composer.log_likelihoods, row) if self._composer else None,
+            )
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
         self._stopped: set[int] = set()
@@ -119,6 +131,7 @@ class SearchRounds:
             longest=self.engine.config.canvas_length,
             resize=self.lengths is None,
             gradient=config.gradient,
+            composer=self._composer,
         )
         yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
@@ -150,7 +163,7 @@ class SearchRounds:
         """Decode the first hypotheses blind, and embed them."""
         config = self.options.search
         blind = self.options.model_copy(
-            update={"strategy": config.start, "candidates": max(self.options.candidates, config.candidates)}
+            update={"strategy": config.start or ("writer" if self._composer else "confidence"), "candidates": max(self.options.candidates, config.candidates)}
         )
         first: list[tuple[int, Attempt]] = []
         for step in decode_hypotheses(
@@ -183,6 +196,7 @@ class SearchRounds:
         texts = self.oracle.write([ids for _, _, ids in new])
         vectors = self._vectors(texts, [row for row, _, _ in new])
         tried: dict[int, list[tuple[Attempt, Hypothesis]]] = {row: [] for row in self._searches}
+        new = self._with_likelihoods(new)
         for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
             cosine = float(vector @ self._targets[row])
             hypothesis = Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, attempt.parent, attempt.move)
@@ -194,6 +208,17 @@ class SearchRounds:
         judge(self._tools, [Subject(*contender) for contender in contenders])
         for search in self._searches.values():
             search.select()
+
+    def _with_likelihoods(self, new: list[tuple[int, Attempt, Ids]]) -> list[tuple[int, Attempt, Ids]]:
+        """Put the writer's likelihood of each text in the place of what was estimated, if there is a writer."""
+        if self._composer is None:
+            return new
+        exact: dict[tuple[int, Ids], float] = {}
+        for row in {row for row, _, _ in new}:
+            texts = [ids for other, _, ids in new if other == row]
+            values = self._composer.log_likelihoods(row, texts).tolist()
+            exact |= {(row, ids): value for ids, value in zip(texts, values, strict=True)}
+        return [(row, replace(attempt, fluency=exact[row, ids]), ids) for row, attempt, ids in new]
 
     def _vectors(self, texts: list[str], rows: list[int]) -> np.ndarray:
         """Return the vectors of texts: exact ones where the target is nearly reached, so that it is not missed."""

@@ -58,6 +58,7 @@ class Search:
         draft: Draft | None = None,
         expected_length: float = 0.0,
         ngrams: NGrams | None = None,
+        likelihoods: Callable[[Sequence[Ids]], np.ndarray] | None = None,
     ) -> None:
         """Start without any hypothesis.
 
@@ -69,6 +70,7 @@ class Search:
             draft: estimates vectors of texts without the encoder.
             expected_length: the number of tokens that the text should have, as far as the vector says.
             ngrams: says how natural the order of a text's tokens is.
+            likelihoods: of texts, by the writer.
         """
         self.config = config
         self.random = random
@@ -84,6 +86,7 @@ class Search:
         self._fluency = FluencyScore(config.fluency, expected_length)
         self._memory = EditMemory(target, self._fluency)
         self._ngrams = ngrams
+        self.likelihoods = likelihoods
         self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
@@ -216,7 +219,14 @@ class Search:
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
-        return self._scores(vectors, texts)
+        return self._scores(vectors, self._judge_closely(texts) if closely else texts)
+
+    def _judge_closely(self, texts: Sequence[tuple[Ids, float]]) -> Sequence[tuple[Ids, float]]:
+        """Put the writer's likelihoods in the place of estimated fluency, if there is a writer."""
+        if self.likelihoods is None or not texts:
+            return texts
+        ids = [each for each, _ in texts]
+        return list(zip(ids, self.likelihoods(ids).tolist(), strict=True))
 
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
@@ -244,8 +254,12 @@ class Search:
             looked_at = [proposal for _, proposal in named]
             ids = [proposal.ids for proposal in looked_at]
             vectors = self._forecast.predict(parent.ids, parent.vector, ids, closely=True)
-            closer = dict(zip(looked_at, self._scores(vectors, looked_at), strict=True))
+            judged = self._judge_closely(looked_at)
+            closer = dict(zip(looked_at, self._scores(vectors, judged), strict=True))
             if parent is self._leader:
+                if self.likelihoods is not None:
+                    changes = [Proposal(ids, total - parent.fluency) for ids, total in judged]
+                    named = [(move, each) for (move, _), each in zip(named, changes, strict=True)]
                 self._guess(parent, named, vectors)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
