@@ -133,17 +133,6 @@ class Writing(NamedTuple):
         """Return the embeddings (B, T, W) of tokens (B, T), where -1 stands for the start of a text."""
         return torch.where((tokens < 0)[..., None], self.writer.start, self.table[tokens.clamp(min=0)])
 
-    def row(self, number: int) -> "Writing":
-        """Return what one of the vectors says."""
-        part = slice(number, number + 1)
-        blocks, final = self.modulation
-        return self._replace(
-            modulation=(blocks[part], final[part]),
-            offsets=self.offsets[part],
-            tokens=self.tokens[part],
-            weight=self.weight[part],
-        )
-
     def begin(self) -> list[AttentionMemory]:
         """Return the memories of texts without a token yet, one for each layer."""
         return [AttentionMemory() for _ in self.writer.blocks]

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unembed.decoding.guided.composer import Composer
 from unembed.decoding.guided.filler import MaskFiller, Question
 from unembed.decoding.guided.hypothesis import Hypothesis, Ids, Proposal
 from unembed.decoding.guided.oracle import Oracle
@@ -25,8 +24,6 @@ _PLACES = 2  # for each of these words: gaps to put it into, and tokens to put i
 _LONGEST_DELETION = 3  # tokens: a word may have as many pieces
 _SPANS = 6
 _LONGEST_SPAN = 4
-_BEGINNINGS, _ENDS = 3, 16  # that the writer goes on from, and how it does
-_BONUSES = (0.0, 2.0, 4.0)  # of the words that stood there
 _REORDERINGS = 300  # that are drawn in a round
 # The least log-probability of a token, also of one that is not scored.
 _LOG_FLOOR = -15.0
@@ -92,8 +89,6 @@ class Tools:
     """Whether a text may become longer or shorter."""
     gradient: bool = True
     """Whether the encoder may be asked for its gradient."""
-    composer: Composer | None = None
-    """What lets the writer continue texts, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -311,24 +306,6 @@ def rearrange(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
     return [subject.search.look_ahead(subject.hypothesis, partial(change, subject)) for subject in subjects]
 
 
-def write_on(tools: Tools, subjects: list[Subject]) -> list[list[Proposal]]:
-    """Let the writer write the end of a text anew, with or without a wish for the words that it had."""
-    assert tools.composer is not None
-    proposals = []
-    for subject in subjects:
-        ids, random = subject.ids, subject.search.random
-        found: dict[Ids, None] = {}
-        for _ in range(_BEGINNINGS):
-            cut = int(random.integers(0, max(1, len(ids) - 1)))
-            length = len(ids) + (int(random.integers(-1, 2)) if tools.resize else 0)
-            if not cut < length <= tools.longest:
-                length = len(ids)
-            bonus = float(random.choice(_BONUSES))
-            found |= dict.fromkeys(tools.composer.go_on(subject.row, ids[:cut], length, ids[cut:], bonus, _ENDS, random))
-        proposals.append([Proposal(each) for each in found if each != ids])
-    return proposals
-
-
 MOVES = (
     Move("gradient", (1.0, 8.0), follow_gradient, possible=lambda tools: tools.gradient, least_chance=0.05),
     Move("substitute", (1.0, 8.0), substitute),
@@ -336,7 +313,6 @@ MOVES = (
     Move("span", (1.0, 8.0), rewrite_spans),
     Move(REORDER, (1.0, 8.0), reorder, random=True),
     Move("rearrange", (1.0, 8.0), rearrange, possible=lambda tools: tools.oracle.draft is not None, random=True),
-    Move("write", (1.0, 8.0), write_on, possible=lambda tools: tools.composer is not None, random=True),
     Move("insert", (1.0, 8.0), insert, possible=lambda tools: tools.resize),
     Move("delete", (1.0, 8.0), delete, possible=lambda tools: tools.resize),
 )

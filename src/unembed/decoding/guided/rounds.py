@@ -13,9 +13,9 @@ from torch import Tensor
 from unembed.config import DecodingConfig
 from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.canvases import random_streams
-from unembed.decoding.guided.composer import Composer
 from unembed.decoding.guided.filler import MaskFiller
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
+from unembed.decoding.guided.likelihood import WriterJudge
 from unembed.decoding.guided.moves import PRIORS, Subject, Tools, expand, judge
 from unembed.decoding.guided.oracle import Oracle
 from unembed.decoding.guided.search import Search
@@ -87,7 +87,7 @@ class SearchRounds:
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         ngrams = oracle.ngrams if options.search.ngrams else None
-        self._composer = Composer.of(engine, embeddings)
+        self._writer = WriterJudge.of(engine, embeddings)
         self._searches = {
             row: Search(
                 options.search,
@@ -97,7 +97,7 @@ class SearchRounds:
                 oracle.draft,
                 length,
                 ngrams,
-                partial(self._composer.log_likelihoods, row) if self._composer else None,
+                partial(self._writer.log_likelihoods, row) if self._writer else None,
             )
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
@@ -131,7 +131,6 @@ class SearchRounds:
             longest=self.engine.config.canvas_length,
             resize=self.lengths is None,
             gradient=config.gradient,
-            composer=self._composer,
         )
         yield from self._start()
         shown: dict[int, Ids] = dict.fromkeys(self._searches, ())
@@ -163,7 +162,7 @@ class SearchRounds:
         """Decode the first hypotheses blind, and embed them."""
         config = self.options.search
         blind = self.options.model_copy(
-            update={"strategy": config.start or ("writer" if self._composer else "confidence"), "candidates": max(self.options.candidates, config.candidates)}
+            update={"strategy": config.start or ("writer" if self._writer else "confidence"), "candidates": max(self.options.candidates, config.candidates)}
         )
         first: list[tuple[int, Attempt]] = []
         for step in decode_hypotheses(
@@ -211,12 +210,12 @@ class SearchRounds:
 
     def _with_likelihoods(self, new: list[tuple[int, Attempt, Ids]]) -> list[tuple[int, Attempt, Ids]]:
         """Put the writer's likelihood of each text in the place of what was estimated, if there is a writer."""
-        if self._composer is None:
+        if self._writer is None:
             return new
         exact: dict[tuple[int, Ids], float] = {}
         for row in {row for row, _, _ in new}:
             texts = [ids for other, _, ids in new if other == row]
-            values = self._composer.log_likelihoods(row, texts).tolist()
+            values = self._writer.log_likelihoods(row, texts).tolist()
             exact |= {(row, ids): value for ids, value in zip(texts, values, strict=True)}
         return [(row, replace(attempt, fluency=exact[row, ids]), ids) for row, attempt, ids in new]
 
