@@ -228,6 +228,11 @@ class ConditionalMDLM(nn.Module):
         shown = (tokens[columns] == canvas) & (canvas < self.vocabulary.size)
         return shown, columns.masked_fill(~shown, 0)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is a writer that has learnt something."""
+        return self.writer is not None and not self.writer.is_new
+
     def writing(self, embeddings: Tensor) -> Writing | None:
         """Read all that writing from left to right needs off the vectors; None without a writer."""
         if self.writer is None or self.writer.is_new:
