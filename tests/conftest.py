@@ -213,6 +213,14 @@ def searching_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
     )
 
 
+@pytest.fixture
+def writing_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
+    """The same with a writer, which knows as little as the denoiser that it starts from."""
+    return _save_inverter(
+        tiny_store, tmp_path / "writing-checkpoint", freeze_token_embeddings=True, writer={"layers": 1}
+    )
+
+
 def _save_inverter(tiny_store: Path, folder: Path, **settings: Any) -> Path:
     import torch
 
@@ -224,6 +232,8 @@ def _save_inverter(tiny_store: Path, folder: Path, **settings: Any) -> Path:
     store = Store(tiny_store / "train")
     torch.manual_seed(0)
     model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32, **settings), store.manifest)
+    if model.writer is not None:
+        model.writer.start_from(model.denoiser, model.prior_scale, model.prior_damping)
     info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
     return folder

@@ -86,6 +86,15 @@ def whole(measure_all):
     return MADE[0]
 
 
+def test_what_has_no_writer_is_measured_with_confidence_beside_one(measure, writing_checkpoint, subject, fake_encoder):
+    writing = Subject("mine", Inverter.from_pretrained(writing_checkpoint, device="cpu"), fake_encoder)
+    report, _ = measure(("writer",), subjects=(writing,), milestones=[Subject("early", subject.inverter, fake_encoder)])
+    assert {"writer", "unconditional model (confidence)"} <= rows_of(report, "strategies").keys()
+    assert "decoded with confidence" in report.sections[0].table("milestones").note
+    assert "confidence" in report.sections[0].table("guidance").note
+    assert report.sections[0].denoising.strategy == "writer"
+
+
 def rows_of(report, key):
     return {row.name: row for row in report.sections[0].table(key).rows}
 

@@ -168,6 +168,18 @@ def test_a_model_with_a_surrogate_searches_without_an_encoder(serve, make_invert
     assert answer["surrogate_calls"] > 0
 
 
+def test_a_model_with_a_writer_offers_it_and_no_other_does(serve, make_inverter):
+    inverter = make_inverter(freeze_token_embeddings=True, writer={"layers": 1})
+    client = serve([ServedModel("one", inverter), ServedModel("two", make_inverter())])
+    one, two = (model["strategies"] for model in client.get("/api/models").json()["models"])
+    assert "writer" in one
+    assert "writer" not in two
+    asked = {"vector": VECTOR, "strategy": "writer"}
+    assert client.post("/api/invert", json=asked).json()["strategy"] == "writer"
+    refused = client.post("/api/invert", json=asked | {"model": "two"})
+    assert (refused.status_code, "no writer" in refused.text) == (422, True)
+
+
 def test_a_longer_text_than_the_model_writes_is_noticed_and_is_no_reason_for_doubt(serve, make_inverter):
     inverter = make_inverter(extent={"longest": 60, "width": 8})
     with torch.no_grad():  # all texts seem to have 50 to 60 tokens

@@ -197,7 +197,7 @@ def test_of_more_ids_than_a_canvas_holds_the_first_are_read(stand_in):
 @pytest.mark.parametrize("rounded", [True, False])
 def test_rounding_changes_its_vectors_little_and_the_model_not_at_all(stand_in, monkeypatch, rounded):
     model, exact = stand_in
-    monkeypatch.setattr("unembed.decoding.guided.surrogate.has_native_bfloat16", lambda device: rounded)
+    monkeypatch.setattr("unembed.model.precision.has_native_bfloat16", lambda device: rounded)
     before = {name: weight.clone() for name, weight in model.surrogate.state_dict().items()}
     encoder = SurrogateEncoder(model, exact.tokenizer, exact.description)
     rows = [(3, 5), (7, 2), (5, 3)]
@@ -224,7 +224,7 @@ def test_its_gradient_ranks_substitutions_without_the_forbidden_ones(stand_in):
 
 def test_an_inverter_without_a_surrogate_says_how_to_get_one(build_model, stand_in):
     _, encoder = stand_in
-    with pytest.raises(ConfigError, match="no surrogate(.|\n)*model.surrogate.layers"):
+    with pytest.raises(ConfigError, match="no surrogate(.|\n)*model.surrogate and training.surrogate"):
         SurrogateEncoder(build_model(), encoder.tokenizer, encoder.description)
 
 

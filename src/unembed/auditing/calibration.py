@@ -116,9 +116,11 @@ def stored_for(info: CheckpointInfo) -> Calibration | None:
 def identity_of(info: CheckpointInfo) -> str:
     """Return a short name for a trained inverter, which another one does not have.
 
-    What does not change the texts that it writes is left out.
+    What does not change the texts that it writes is left out. So an inverter without a writer has the name that it had
+    before there were writers.
     """
-    described = info.model_dump_json(exclude={"unembed_version": True, "languages": True, "model": {"extent"}})
+    unimportant = {"extent"} if info.model.writer.layers else {"extent", "writer"}
+    described = info.model_dump_json(exclude={"unembed_version": True, "languages": True, "model": unimportant})
     return blake2b(described.encode(), digest_size=8).hexdigest()
 
 

@@ -11,6 +11,7 @@ _EXPLAINED = {
     "length_accuracy": "length head, exactly right",
     "readout_f1": "bag of tokens read off the vector, set size known",
     "surrogate_cosine": "of the surrogate's vectors with the encoder's",
+    "writer_nats": "negative log-likelihood of a token, given those before it",
     "map_cosine": "of mapped vectors with the base encoder's own",
     "map_top1": "mapped vectors whose own text is the nearest of their fold",
     "mapped_readout_f1": "bag of tokens read off mapped vectors, set size known",

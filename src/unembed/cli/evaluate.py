@@ -121,8 +121,12 @@ def evaluate(
     from unembed.evaluation.texts import PROTOCOLS
 
     subjects = _load(model, short_names(model, parts=2), encoder, engine, device)
-    surrogate = all(subject.inverter.model.surrogate is not None for subject in subjects)
-    possible = [name for name in STRATEGIES if surrogate or name != "surrogate"]
+    denoisers = [subject.inverter.model for subject in subjects]
+    has = {
+        "surrogate": all(each.surrogate is not None for each in denoisers),
+        "writer": all(each.writes for each in denoisers),
+    }
+    possible = [name for name in STRATEGIES if has.get(name, True)]
     settings = EvaluationSettings(
         strategies=tuple(dict.fromkeys(strategy or [DecodingConfig().strategy, *possible])),
         protocols=tuple(name for name in PROTOCOLS if protocol in (name, ProtocolName.both)),

@@ -33,6 +33,7 @@ from unembed.config.training import (
     StartConfig,
     SurrogateTrainingConfig,
     TrainingConfig,
+    WriterTrainingConfig,
 )
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "SurrogateSearchConfig",
     "SurrogateTrainingConfig",
     "TrainingConfig",
+    "WriterTrainingConfig",
     "ZeroConfig",
     "dump_recipe",
     "load_recipe",

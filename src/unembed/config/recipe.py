@@ -62,6 +62,8 @@ class Recipe(Section):
             raise ValueError(
                 "model.freeze_token_embeddings needs training.start_from: random embeddings must not be frozen"
             )
+        if model.writer.layers and not (self.training.writer.steps or start.inverter):
+            raise ValueError("model.writer.layers needs training.writer.steps: an untrained writer cannot be used")
         return self
 
 

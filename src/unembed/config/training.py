@@ -53,6 +53,18 @@ class SurrogateTrainingConfig(Section):
     token, in every layer if there are as many, and also of changed texts."""
 
 
+class WriterTrainingConfig(Section):
+    """How the writer is trained, after the last step of the denoiser, from whose weights it starts."""
+
+    steps: Count = 0
+    batch_size: Positive = 64
+    learning_rate: Annotated[float, Field(gt=0.0)] = 7e-4
+    gradient_clip: Annotated[float, Field(gt=0.0)] | None = 1.0
+    sampled_softmax: Count = 1024
+    """Random tokens, besides the frequent ones, in the softmax; 0 for the full vocabulary."""
+    frequent_tokens: Positive = 3072
+
+
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
 SpellOutPrecision = BeforeValidator(lambda name: _PRECISIONS.get(name, name) if isinstance(name, str) else name)
 """Accepts the short names of precisions that earlier versions wrote."""
@@ -65,6 +77,7 @@ class TrainingConfig(Section):
     start_from: StartConfig = StartConfig()
     readout: ReadoutTrainingConfig = ReadoutTrainingConfig()
     surrogate: SurrogateTrainingConfig = SurrogateTrainingConfig()
+    writer: WriterTrainingConfig = WriterTrainingConfig()
     steps: Positive = 10_000
     batch_size: Positive = 64
     accumulation: Positive = 1

@@ -45,8 +45,8 @@ def strategies(setup: Setup, store: Store | None) -> Table:
     lengths = [len(ids) for ids in setup.references.ids]
     drawn = random_tokens(lengths, bench.subject.inverter.info.vocabulary, setup.settings.seed)
     rows.append(_with_perplexity(setup, bench.judge(Recovered.without_model(drawn)), "random tokens", "baseline"))
-    without = bench.outcome(setup.blind, unconditional=True)
-    rows.append(_with_perplexity(setup, without, f"unconditional model ({setup.blind.strategy})", "baseline"))
+    without = bench.outcome(setup.denoising, unconditional=True)
+    rows.append(_with_perplexity(setup, without, f"unconditional model ({setup.denoising.strategy})", "baseline"))
     if store is not None:
         label, total = f"{setup.name}: nearest neighbours", len(store)
         near = nearest_neighbours(bench.examiner.vectors, store, lambda count: setup.on_progress(label, count, total))
@@ -89,9 +89,9 @@ def remasking(setup: Setup) -> Table:
 
 def guidance(setup: Setup) -> Table:
     """Compare strengths of classifier-free guidance."""
-    ways = {strength: setup.blind.model_copy(update={"guidance": strength}) for strength in GUIDANCE}
+    ways = {strength: setup.denoising.model_copy(update={"guidance": strength}) for strength in GUIDANCE}
     rows = [setup.bench.outcome(way).row(f"strength {strength:g}", "blind") for strength, way in ways.items()]
-    note = f"{setup.blind.strategy}; above 0 every pass runs the model twice."
+    note = f"{setup.denoising.strategy}; above 0 every pass runs the model twice."
     return Table("guidance", "Classifier-free guidance", note, rows, "guidance")
 
 
@@ -118,9 +118,9 @@ def training_milestones(setup: Setup, milestones: Sequence[Subject]) -> Table:
         metrics = milestone.inverter.info.metrics
         names = {"saved_step": "step", "samples": "samples", "elbo": "validation ELBO"}
         facts = {label: metrics[key] for key, label in names.items() if key in metrics}
-        outcome = setup.bench_for(milestone, setup.bench.examiner).outcome(setup.blind)
+        outcome = setup.bench_for(milestone, setup.bench.examiner).outcome(setup.denoising)
         rows.append(outcome.row(milestone.name, "blind", facts))
-    note = f"Inverters saved during the training run, decoded with {describe(setup.blind)}."
+    note = f"Inverters saved during the training run, decoded with {describe(setup.denoising)}."
     return Table("milestones", "Table 7: training milestones", note, rows, "inverter")
 
 

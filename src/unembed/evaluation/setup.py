@@ -93,6 +93,12 @@ class Setup:
         blind = (name for name in self.settings.strategies if name not in SEARCHES)
         return self.options(strategy=next(blind, GuidedConfig().start))
 
+    @cached_property
+    def denoising(self) -> DecodingConfig:
+        """The first strategy that denoises canvases: with guidance, without a vector, and before there is a writer."""
+        names = (name for name in self.settings.strategies if name not in (*SEARCHES, "writer"))
+        return self.options(strategy=next(names, DecodingConfig().strategy))
+
     def options(self, **changes: object) -> DecodingConfig:
         """Return how to decode, with the seed and the rounds of the settings."""
         fixed = {"seed": self.settings.seed} | {name: {"rounds": self.settings.rounds} for name in SEARCHES}

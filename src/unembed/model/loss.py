@@ -1,4 +1,4 @@
-"""The training objective: the continuous-time ELBO of masked diffusion, on masked positions only.
+"""The training objectives: the continuous-time ELBO of masked diffusion, on masked positions only; and the writer's.
 
 Knows models, canvases and noise; nothing of stores, optimisers or devices.
 """
@@ -73,6 +73,32 @@ class Objective:
         importance = torch.where(targets == model.vocabulary.pad, self.noise.config.pad_weight, 1.0)
         counted = torch.where(tokens == model.vocabulary.pad, self.noise.config.pad_weight, 1.0).sum()
         return (weights[rows] * importance * entropies).sum() / counted
+
+
+def next_token_entropies(
+    model: ConditionalMDLM, embeddings: Tensor, tokens: Tensor, candidates: Candidates | None = None
+) -> Tensor:
+    """Return the negative log-probability (B, T) that the writer gives each token of whole texts (B, T).
+
+    Relative to all tokens, or to the candidates of a sampled softmax. As :meth:`Writing.next_tokens` counts it.
+    """
+    writer, table = model.writer, model.denoiser.token_embedding.weight
+    assert writer is not None
+    count, length = tokens.shape
+    before = torch.cat([writer.start.expand(count, 1, -1), table[tokens[:, :-1]]], dim=1)
+    features = writer(before, tokens.new_full((count,), length), writer.condition(embeddings))
+    chosen = None if candidates is None else candidates.tokens
+    bias = writer.output_bias + model.denoiser.forbidden
+    if candidates is not None:
+        bias = bias[candidates.tokens] + candidates.correction
+    offsets = writer.prior_scale * model.readout(embeddings, None, chosen) + bias
+    logits = (features @ model.denoiser.tied_weight(chosen).t()).float() + offsets[:, None]
+    columns = tokens if chosen is None else torch.searchsorted(chosen, tokens.contiguous())
+    # A text has few tokens, so what they lose for standing there already is added to their columns alone.
+    earlier = torch.ones(length, length, device=tokens.device).tril(-1)
+    surprise = writer.prior_damping * model.readout.repetition[tokens]
+    logits.scatter_add_(2, columns[:, None].expand(-1, length, -1), -surprise[:, None] * earlier)
+    return cross_entropy(logits.flatten(0, 1), columns.flatten()).view_as(tokens)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

@@ -228,10 +228,17 @@ class ConditionalMDLM(nn.Module):
         shown = (tokens[columns] == canvas) & (canvas < self.vocabulary.size)
         return shown, columns.masked_fill(~shown, 0)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is a writer that has learnt something."""
+        return self.writer is not None and not self.writer.is_new
+
     def writing(self, embeddings: Tensor) -> Writing | None:
         """Read all that writing from left to right needs off the vectors; None without a writer."""
-        if self.writer is None:
+        if self.writer is None or self.writer.is_new:
             return None
+        if self._quick_writer and self._quick_writer[0].start.device != self.writer.start.device:
+            self._quick_writer = [round_products(self.writer)]  # the model was moved
         writer = self._quick_writer[0] if self._quick_writer else self.writer
         bias = writer.output_bias + self.denoiser.forbidden
         offsets = writer.prior_scale * self.readout(embeddings) + bias

@@ -62,6 +62,11 @@ class Writer(nn.Module):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
         self.requires_grad_(False)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it has learnt nothing: it was neither trained nor started from a denoiser."""
+        return not self.start.any()
+
     @torch.no_grad()
     def start_from(self, denoiser: Denoiser, prior_scale: Tensor, prior_damping: Tensor) -> None:
         """Take over the weights of a denoiser of the same shape: what does not fit stays as it is."""

@@ -168,7 +168,11 @@ class ServedModel:
         return [names[token] if token in names else self.inverter.tokenizer.id_to_token(token) or "" for token in ids]
 
     def _offers(self, strategy: str) -> bool:
-        possible = {"guided": self.encoder is not None, "surrogate": self.inverter.searches_alone}
+        possible = {
+            "guided": self.encoder is not None,
+            "surrogate": self.inverter.searches_alone,
+            "writer": self.inverter.model.writes,
+        }
         return possible.get(strategy, True)
 
     def describe(self, *, default: bool) -> ModelDescription:

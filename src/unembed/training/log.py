@@ -20,7 +20,7 @@ class MetricsLog:
         self._board = _open_tensorboard(run, resumed_step)
 
     def write(self, kind: str, step: int, values: dict[str, Any]) -> None:
-        """Record ``values`` under ``kind`` (``train``, ``validation`` or ``readout``)."""
+        """Record ``values`` under ``kind`` (``train``, ``validation``, ``readout`` or ``writer``)."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
         if self._board is not None:

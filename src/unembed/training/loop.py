@@ -33,12 +33,15 @@ from unembed.training.ngrams import count_ngrams
 from unembed.training.optimiser import set_learning_rates
 from unembed.training.parts import build_parts, check_run, prepare_model
 from unembed.training.precision import computes_in_bfloat16
-from unembed.training.stage import StageControl
+from unembed.training.stage import StageControl, stage_file
 from unembed.training.state import RUN_FILE, STAGE_FILES, load_state, save_state
+from unembed.training.writer import WRITER, WRITER_NATS, fit_writer, give_writer
 
 logger = logging.getLogger(__name__)
 
 _SECOND_SIGNAL_AFTER = 2.0  # seconds
+# Reasons to end for which resuming would bring the denoiser nothing.
+_DENOISER_IS_DONE = ("finished", "patience")
 
 
 @dataclass(frozen=True)
@@ -145,12 +148,7 @@ class _Loop:
                     ", ".join(differing),
                 )
         else:
-            control = StageControl(
-                on_progress=self.callbacks.on_stage if self.is_main else None,
-                must_stop=lambda: reason_to_stop() is not None,
-                saves=self.is_main,
-            )
-            measures = prepare_model(self.parts, self.recipe, control)
+            measures = prepare_model(self.parts, self.recipe, self._stage_control(reason_to_stop))
             if measures is None:
                 return False
             self.facts["readout"] = measures
@@ -158,6 +156,13 @@ class _Loop:
         self.module = self.accelerator.prepare(_LossModule(self.parts.model, self.parts.objective))
         self.optimisers = [self.accelerator.prepare(optimiser) for optimiser in self.parts.optimisers]
         return True
+
+    def _stage_control(self, reason_to_stop: Callable[[], str | None]) -> StageControl:
+        return StageControl(
+            on_progress=self.callbacks.on_stage if self.is_main else None,
+            must_stop=lambda: reason_to_stop() is not None,
+            saves=self.is_main,
+        )
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"model": self.parts.model, "average": self.parts.average}
@@ -173,7 +178,7 @@ class _Loop:
         }
 
     def _run(self, reason_to_stop: Callable[[], str | None]) -> TrainingResult:
-        """Take steps until one of the reasons to stop; then save, and draw the curves."""
+        """Take steps until one of the reasons to stop; then save, train the writer, and draw the curves."""
         if self.is_main:
             self.log = MetricsLog(self.folder, self.facts["step"])
             if not self.facts["step"]:
@@ -182,6 +187,18 @@ class _Loop:
                 self._save_state()
                 for file in self.folder.glob(STAGE_FILES):
                     file.unlink()
+        reason = self._take_steps(reason_to_stop)
+        self._save()
+        if reason in _DENOISER_IS_DONE and not self._train_writer(reason_to_stop):
+            reason = reason_to_stop() or "interrupted"
+        if self.is_main:
+            self.log.close()
+            draw_curves(self.folder)
+        self.accelerator.end_training()
+        return TrainingResult(self.facts["step"], reason, self.facts.get("metrics", {}))
+
+    def _take_steps(self, reason_to_stop: Callable[[], str | None]) -> str:
+        """Train the denoiser; return why that ended."""
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()
@@ -201,12 +218,38 @@ class _Loop:
             if self._any(time.monotonic() - saved_at >= 60.0 * self.config.checkpoint_minutes):
                 self._save()
                 saved_at = time.monotonic()
+        return reason
+
+    def _train_writer(self, reason_to_stop: Callable[[], str | None]) -> bool:
+        """Train the writer of the averaged model, unless that was done, and give it to ``latest`` and ``best``.
+
+        Returns:
+            Whether that is done; not so if it was stopped.
+        """
+        parts, model = self.parts, self.parts.averaged
+        # A run that is prolonged keeps its writer.
+        if model.writer is None or not self.config.writer.steps or WRITER_NATS in self.facts["readout"]:
+            return True
+        measures = fit_writer(
+            model,
+            parts.store,
+            parts.validation_store,
+            parts.token_counts,
+            self.config,
+            self._stage_control(reason_to_stop),
+        )
+        if measures is None:
+            return False
+        assert parts.model.writer is not None
+        parts.model.writer.load_state_dict(model.writer.state_dict())
+        if self.is_main:
+            self.log.write(WRITER, self.facts["step"], measures)
+            give_writer(self.folder / "best", model.writer, measures)
+        self.facts["readout"] |= measures
         self._save()
         if self.is_main:
-            self.log.close()
-            draw_curves(self.folder)
-        self.accelerator.end_training()
-        return TrainingResult(self.facts["step"], reason, self.facts.get("metrics", {}))
+            stage_file(self.folder, WRITER).unlink()
+        return True
 
     def _batches(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
         """Read this process's batches from the current step on; each step takes ``accumulation`` of them."""

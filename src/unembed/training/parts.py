@@ -143,6 +143,7 @@ def _what_must_stay(recipe: Recipe) -> dict[str, Any]:
         "training.start_from": recipe.training.start_from,
         "training.readout": recipe.training.readout,
         "training.surrogate": recipe.training.surrogate,
+        "training.writer": recipe.training.writer,
         "training.optimiser": recipe.training.optimiser,
         "training.seed": recipe.training.seed,
         "training.batch_size": recipe.training.batch_size,

@@ -27,10 +27,13 @@ logger = logging.getLogger(__name__)
 
 _LENGTH_HEAD = "length_head."
 # Parts that a model may do without, whatever the inverter that it starts from has.
-_OPTIONAL = ("surrogate", "extent")
+_OPTIONAL = ("surrogate", "writer", "extent")
 _POSITIONS = "position_embedding.weight"
 # Tables with a row for each position of the canvas.
-_BY_POSITION = (f"denoiser.{_POSITIONS}", "denoiser.end_embedding.weight", f"surrogate.{_POSITIONS}")
+_BY_POSITION = (
+    *(f"{part}.{_POSITIONS}" for part in ("denoiser", "surrogate", "writer")),
+    *(f"{part}.end_embedding.weight" for part in ("denoiser", "writer")),
+)
 
 # For each kind of encoder: the architecture that the denoiser must have, and the position at which a text begins, which
 # is behind the first special token. RoBERTa counts from its padding's id, and so does MPNet, for which that is 1
@@ -355,8 +358,8 @@ def _translate(words: Tensor, source: Source, tokenizer: Tokenizer) -> Tensor:
 def start_from_inverter(model: ConditionalMDLM, folder: Path) -> list[str]:
     """Copy the weights that an inverter has, except for what the model cannot use.
 
-    That is a surrogate or an extent where the model has none, and a length head of another shape, which is fitted
-    anyway. A model with a longer canvas continues the inverter's positions.
+    That is a surrogate, a writer or an extent where the model has none, and a length head of another shape, which is
+    fitted anyway. A model with a longer canvas continues the inverter's positions.
 
     Returns:
         What it lacks, because the model has more parts: these stay as they started.

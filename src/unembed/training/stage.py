@@ -1,4 +1,4 @@
-"""A stage of training that comes before the denoiser's steps: one part of the model, by gradient, on its own.
+"""A stage of training before the denoiser's steps or after them: one part of the model, by gradient, on its own.
 
 It can take hours. So it is saved on the way, and what a step does depends on the seed and the step's number only: a run
 that was stopped and resumed gets the very weights of an uninterrupted one.
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from unembed.config import ReadoutTrainingConfig, SurrogateTrainingConfig, TrainingConfig
+from unembed.config import ReadoutTrainingConfig, SurrogateTrainingConfig, TrainingConfig, WriterTrainingConfig
 from unembed.training.precision import computes_in_bfloat16
 from unembed.training.state import load_state, save_state
 
@@ -41,7 +41,7 @@ def train_stage(
     name: str,
     module: nn.Module,
     loss_of: Callable[[int], Tensor],
-    config: ReadoutTrainingConfig | SurrogateTrainingConfig,
+    config: ReadoutTrainingConfig | SurrogateTrainingConfig | WriterTrainingConfig,
     training: TrainingConfig,
     control: StageControl,
 ) -> bool:
@@ -86,7 +86,7 @@ def train_stage(
 
 
 def stage_file(run: Path, name: str) -> Path:
-    """Return where the state of a stage is kept until the run has a state of its own."""
+    """Return where the state of a stage is kept until the run's own state has its result."""
     return run / f"{name}-state.safetensors"
 
 

@@ -17,7 +17,7 @@ from unembed.files import write_bytes
 
 RUN_FILE = "state.safetensors"
 STAGE_FILES = "*-state.safetensors"
-"""Of the stages that come before the steps; gone once the run has a state of its own."""
+"""Of the stages before the steps and after them; gone once the run's own state has their result."""
 
 
 def save_state(

@@ -77,8 +77,10 @@ class TestOptions:
         return run
 
     @pytest.mark.parametrize("strategy", BLIND)
-    def test_every_blind_strategy_gives_texts(self, records, vector_file, strategy):
-        found = records(vector_file, "--strategy", strategy)
+    def test_every_blind_strategy_gives_texts(self, run_cli, writing_checkpoint, vector_file, strategy):
+        ended = run_cli("invert", vector_file, "--strategy", strategy, "--json", "-m", writing_checkpoint)
+        assert ended.code == 0, ended.err
+        found = [json.loads(line) for line in ended.out.splitlines()]
         assert [record["strategy"] for record in found] == [strategy] * 5
         assert all(record["encoder_calls"] == 0 for record in found)
 

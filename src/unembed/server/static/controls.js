@@ -12,6 +12,7 @@ const STRATEGIES = {
   euler: "Draws at random at all positions at once, as the diffusion process runs backwards.",
   "euler-remask": "As euler, and masks the least sure words again after each pass.",
   "two-stage": "From left to right first; then decodes the least sure words again.",
+  writer: "Writes from left to right, many beginnings at once, and keeps the text that comes closest.",
   surrogate: "Embeds its guesses with the model’s own stand-in for the encoder, and changes those that come closest.",
   guided: "Embeds its guesses, keeps those whose vector is closer to the given one, and changes them again.",
 };
