@@ -207,9 +207,13 @@ def tiny_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def searching_checkpoint(tiny_store: Path, tmp_path: Path) -> Path:
-    """The same with a surrogate of the encoder."""
+    """The same with a surrogate of the encoder and a writer."""
     return _save_inverter(
-        tiny_store, tmp_path / "searching-checkpoint", freeze_token_embeddings=True, surrogate={"layers": 1}
+        tiny_store,
+        tmp_path / "searching-checkpoint",
+        freeze_token_embeddings=True,
+        surrogate={"layers": 1},
+        writer={"layers": 1},
     )
 
 

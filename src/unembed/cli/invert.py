@@ -47,9 +47,10 @@ def invert(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, guided "
-            "with the encoder, or zero for any --encoder, without training.",
-            show_default=f"surrogate for up to {_FEW} vectors, where the inverter has one; else confidence",
+            help="writer, sequential, euler, euler-remask, two-stage, confidence, adaptive; or a search: surrogate, "
+            "guided with the encoder, or zero for any --encoder, without training.",
+            show_default=f"surrogate for up to {_FEW} vectors, writer for more, where the inverter has them; else "
+            "confidence",
         ),
     ] = None,
     guided: Annotated[bool, typer.Option("--guided", help="Short for --strategy guided.")] = False,
@@ -162,9 +163,10 @@ def invert(
         from unembed.inverter import Inverter
 
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
-    few = rows is not None and rows <= _FEW
-    if "strategy" not in options.model_fields_set and few and not arithmetic and inverter.searches_alone:
-        options = options.model_copy(update={"strategy": "surrogate"})
+    if "strategy" not in options.model_fields_set and not arithmetic:
+        few = rows is not None and rows <= _FEW
+        chosen = "surrogate" if few and inverter.searches_alone else inverter.strategy_for_many
+        options = options.model_copy(update={"strategy": chosen})
     loaded_encoder = None
     if isinstance(given, list) or options.needs_encoder or (arithmetic and arithmetic.needs_encoder):
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):

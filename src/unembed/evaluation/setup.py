@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from unembed.config import SEARCHES, DecodingConfig, GuidedConfig
+from unembed.config import SEARCHES, DecodingConfig
 from unembed.evaluation.bench import Bench, Subject
 from unembed.evaluation.bootstrap import Bootstrap
 from unembed.evaluation.examiner import Examiner
@@ -91,7 +91,7 @@ class Setup:
     def blind(self) -> DecodingConfig:
         """The first strategy that does not search; the start of a search where there is none."""
         blind = (name for name in self.settings.strategies if name not in SEARCHES)
-        return self.options(strategy=next(blind, GuidedConfig().start))
+        return self.options(strategy=next(blind, DecodingConfig().strategy))
 
     @cached_property
     def denoising(self) -> DecodingConfig:

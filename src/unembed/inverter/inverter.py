@@ -243,6 +243,11 @@ class Inverter(AdaptableInverter):
         """
         return self.model.surrogate is not None and self.adaptation is None
 
+    @property
+    def strategy_for_many(self) -> AnyStrategy:
+        """The strategy that reads most of many vectors in reasonable time, without the encoder."""
+        return "writer" if self.model.writer is not None and self.adaptation is None else "confidence"
+
     def _make_oracle(self, options: DecodingConfig, encoder: Encoder | None) -> TextOracle | None:
         """Return what embeds hypotheses; None if nothing needs to."""
         if options.strategy == "surrogate":

@@ -16,7 +16,7 @@ BLIND = [strategy for strategy in STRATEGIES if strategy not in SEARCHES]
 
 
 class TestWithoutAStrategy:
-    """An inverter with a surrogate searches for a few vectors."""
+    """An inverter with a surrogate searches for a few vectors; one with a writer writes many."""
 
     @pytest.fixture
     def strategies(self, run_cli, searching_checkpoint, vectors, tmp_path):
@@ -32,9 +32,9 @@ class TestWithoutAStrategy:
 
         return strategies
 
-    def test_a_few_are_searched_and_many_are_read(self, strategies):
+    def test_a_few_are_searched_and_many_are_written(self, strategies):
         assert strategies(2) == {"surrogate"}
-        assert strategies(17) == {"confidence"}
+        assert strategies(17) == {"writer"}
         assert strategies(17, "--limit", 3, "--calls", 8) == {"surrogate"}
 
     def test_an_option_of_a_kind_of_strategy_chooses_that_kind(self, strategies):
@@ -54,7 +54,7 @@ class TestWithoutAStrategy:
         (tmp_path / "texts.jsonl").write_text("\n".join(lines[:10]) + "\n")
         assert run_cli(*command, "--resume").code == 0
         whole = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text().splitlines()]
-        assert [(each["row"], each["strategy"]) for each in whole] == [(row, "confidence") for row in range(18)]
+        assert [(each["row"], each["strategy"]) for each in whole] == [(row, "writer") for row in range(18)]
 
 
 class TestOptions:

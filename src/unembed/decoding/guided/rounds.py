@@ -162,7 +162,10 @@ class SearchRounds:
         """Decode the first hypotheses blind, and embed them."""
         config = self.options.search
         blind = self.options.model_copy(
-            update={"strategy": config.start or ("writer" if self._writer else "confidence"), "candidates": max(self.options.candidates, config.candidates)}
+            update={
+                "strategy": config.start or ("writer" if self._writer else "confidence"),
+                "candidates": max(self.options.candidates, config.candidates),
+            }
         )
         first: list[tuple[int, Attempt]] = []
         for step in decode_hypotheses(
