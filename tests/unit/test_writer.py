@@ -33,8 +33,7 @@ WRITER = {"freeze_token_embeddings": True, "writer": {"layers": 1}}
 @pytest.fixture(autouse=True)
 def exact(monkeypatch):
     """Products in float32, so that two ways to the same figure can be compared."""
-    for module in ("encoders.precision", "model.precision", "training.precision"):
-        monkeypatch.setattr(f"unembed.{module}.has_native_bfloat16", lambda device: False)
+    monkeypatch.setattr("unembed.model.precision.has_native_bfloat16", lambda device: False)
 
 
 @pytest.fixture
