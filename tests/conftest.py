@@ -238,6 +238,8 @@ def _save_inverter(tiny_store: Path, folder: Path, **settings: Any) -> Path:
     model = build_for_store(ModelRecipe(layers=1, width=16, heads=2, feedforward=32, **settings), store.manifest)
     if model.writer is not None:
         model.writer.start_from(model.denoiser, model.prior_scale, model.prior_damping)
+    if model.writer is not None:
+        torch.nn.init.normal_(model.writer.start)  # else it would count as never trained
     info = CheckpointInfo.for_store(store.manifest, model.config, NoiseConfig())
     save_checkpoint(folder, Checkpoint(model, store.tokenizer(), info))
     return folder

@@ -246,7 +246,7 @@ class Inverter(AdaptableInverter):
     @property
     def strategy_for_many(self) -> AnyStrategy:
         """The strategy that reads most of many vectors in reasonable time, without the encoder."""
-        return "writer" if self.model.writer is not None and self.adaptation is None else "confidence"
+        return "writer" if self.model.writes and self.adaptation is None else "confidence"
 
     def _make_oracle(self, options: DecodingConfig, encoder: Encoder | None) -> TextOracle | None:
         """Return what embeds hypotheses; None if nothing needs to."""
