@@ -27,6 +27,8 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
 _COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 96, 32
+# The share of the texts that are looked at closely whose likelihood the writer is asked for: those of the best drafts.
+_JUDGED_SHARE = 0.33
 # Every so many texts are chosen by how often their move has helped, the others by the score that they promise.
 _BY_SHARE = 3
 # Looking ahead: changes in a row, how many are drawn each time, how many of these are drafted, and changed on.
@@ -175,7 +177,8 @@ class Search:
             new = [ids for ids in dict.fromkeys(changed) if ids not in found and ids not in self._seen]
             if not new:
                 break
-            proposals = [Proposal(*each) for each in zip(new, self.order_fluency(new).tolist(), strict=True)]
+            own, *others = (parent.fluency + self.order_fluency([parent.ids, *new])).tolist()
+            proposals = [Proposal(ids, parent.fluency + other - own) for ids, other in zip(new, others, strict=True)]
             at_a_glance = self._expect(parent, proposals)
             kept = [proposals[index] for index in np.argsort(at_a_glance)[-_DRAFTED_AHEAD:]]
             drafted = self._expect(parent, kept, closely=True)
@@ -219,14 +222,17 @@ class Search:
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
-        return self._scores(vectors, self._judge_closely(texts) if closely else texts)
+        return self._scores(vectors, self._judge(vectors, texts) if closely else texts)
 
-    def _judge_closely(self, texts: Sequence[tuple[Ids, float]]) -> Sequence[tuple[Ids, float]]:
-        """Put the writer's likelihoods in the place of estimated fluency, if there is a writer."""
-        if self.likelihoods is None or not texts:
+    def _judge(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> Sequence[tuple[Ids, float]]:
+        """Put the writer's likelihoods in the place of the estimated fluency of the most promising texts."""
+        if self.likelihoods is None:
             return texts
-        ids = [each for each, _ in texts]
-        return list(zip(ids, self.likelihoods(ids).tolist(), strict=True))
+        judged = list(texts)
+        best = np.argsort(self._scores(vectors, texts))[-max(1, int(_JUDGED_SHARE * len(texts))) :].tolist()
+        for index, likelihood in zip(best, self.likelihoods([texts[each][0] for each in best]), strict=True):
+            judged[index] = (texts[index][0], float(likelihood))
+        return judged
 
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
@@ -244,7 +250,8 @@ class Search:
         proposals = [proposal for move in parent.proposals.values() for proposal in move]
         if not proposals:
             return {}
-        score = dict(zip(proposals, self._expect(parent, proposals), strict=True))
+        totals = [(ids, parent.fluency + fluency) for ids, fluency in proposals]
+        score = dict(zip(proposals, self._expect(parent, totals), strict=True))
         for ranked in parent.proposals.values():
             ranked.sort(key=score.__getitem__)
         closer: dict[Proposal, float] = {}
@@ -254,13 +261,11 @@ class Search:
             looked_at = [proposal for _, proposal in named]
             ids = [proposal.ids for proposal in looked_at]
             vectors = self._forecast.predict(parent.ids, parent.vector, ids, closely=True)
-            judged = self._judge_closely(looked_at)
+            judged = self._judge(vectors, [(ids, parent.fluency + fluency) for ids, fluency in looked_at])
             closer = dict(zip(looked_at, self._scores(vectors, judged), strict=True))
             if parent is self._leader:
-                if self.likelihoods is not None:
-                    changes = [Proposal(ids, total - parent.fluency) for ids, total in judged]
-                    named = [(move, each) for (move, _), each in zip(named, changes, strict=True)]
-                self._guess(parent, named, vectors)
+                changes = [Proposal(ids, total - parent.fluency) for ids, total in judged]
+                self._guess(parent, [(move, each) for (move, _), each in zip(named, changes, strict=True)], vectors)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
                 parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
