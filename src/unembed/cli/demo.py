@@ -51,7 +51,10 @@ def demo(
     painter = Painter(inverter.tokenizer, inverter.info.vocabulary)
     watched = console.is_terminal and not console.is_dumb_terminal
     steps = [
-        ("3. The sentence, written from the numbers alone in a moment:\n", DecodingConfig()),
+        (
+            "3. The sentence, written from the numbers alone in a moment:\n",
+            DecodingConfig(strategy=inverter.strategy_for_many),
+        ),
         (
             "4. After a few seconds of search, still without asking the encoder:\n",
             DecodingConfig(strategy="surrogate"),
