@@ -165,8 +165,12 @@ def invert(
         inverter = Inverter.from_pretrained(folder, device=device, engine=engine.value)
     if "strategy" not in options.model_fields_set and not arithmetic:
         few = rows is not None and rows <= _FEW
-        chosen = "surrogate" if few and inverter.searches_alone else inverter.strategy_for_many
-        options = options.model_copy(update={"strategy": chosen})
+        many = inverter.strategy_for_many if engine is EngineName.torch else options.strategy  # graphs do not write
+        if few and inverter.searches_alone:
+            search = options.surrogate.model_copy(update={"candidates": candidates} if candidates else {})
+            options = options.model_copy(update={"strategy": "surrogate", "surrogate": search})
+        else:
+            options = options.model_copy(update={"strategy": many})
     loaded_encoder = None
     if isinstance(given, list) or options.needs_encoder or (arithmetic and arithmetic.needs_encoder):
         with loading(f"the encoder {encoder or inverter.info.encoder.name}"):
@@ -238,10 +242,11 @@ def _decoding_options(
         raise ConfigError(f"--guided means --strategy guided, but --strategy is {strategy}.", "Give one of the two.")
     search: dict[str, Any] = {"effort": effort, "rounds": rounds, "calls": calls}
     if strategy is None and not guided:
-        if any(value is not None for value in search.values()):
-            strategy = "surrogate"
-        elif any(others[name] is not None for name in _OF_PASSES):
+        of_passes = [name for name in _OF_PASSES if others[name] is not None]
+        if of_passes:
             strategy = "confidence"
+        elif any(value is not None for value in search.values()):
+            strategy = "surrogate"
     wanted: dict[str, Any] = {"strategy": "guided" if guided else strategy, **others}
     if wanted["strategy"] == ZERO:
         search["language_model"] = language_model

@@ -94,6 +94,8 @@ class GuidedConfig(_SearchLimits):
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005
     """Weight of a text's log-likelihood (nats) by the writer, or else by the denoiser, relative to the cosine."""
+    judge: Literal["writer", "denoiser"] = "writer"
+    """What says how likely a text is; the denoiser where the inverter has no writer."""
     ngrams: bool = True
     """Whether the inverter's n-grams, if it has them, say too how natural a text is. The weight then falls as the best
     text comes nearer."""
@@ -221,4 +223,6 @@ class DecodingConfig(Section):
     def _consistent(self) -> Self:
         if self.searches and self.rerank:
             raise ValueError(f"rerank is for blind strategies; {self.strategy} embeds its hypotheses anyway")
+        if self.strategy == "writer" and self.guidance:
+            raise ValueError("guidance is for strategies that denoise; the writer has no unconditional branch")
         return self

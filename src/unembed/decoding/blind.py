@@ -30,6 +30,8 @@ BLIND: dict[str, Strategy] = {
     "adaptive": adaptive,
     "writer": writer,
 }
+# Texts that the writer goes on with at once, relative to the batch size.
+_BEAMS_PER_ROW = 4
 # More than any difference between log-probabilities of lengths.
 _BEHIND_ALL_OTHERS = 1e4
 # For hypotheses that are drawn by a strategy which otherwise takes the likeliest tokens. At 1 they lose their sense.
@@ -88,6 +90,8 @@ def decode_hypotheses(
     by_chance = options
     if options.strategy not in SAMPLING:
         by_chance = options.model_copy(update={"temperature": _DRAW_TEMPERATURE})
+    if options.strategy == "writer":  # each canvas is written many times at once
+        batch_size = max(1, _BEAMS_PER_ROW * batch_size // options.beams)
     flat = wanted.flatten()
     candidate = torch.arange(count, device=flat.device).repeat(len(embeddings))
     draws = candidate >= likeliest

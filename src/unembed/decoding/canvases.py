@@ -92,7 +92,7 @@ class Canvases:
     def draw(self, count: int) -> Tensor:
         """Draw (B, count) numbers from [0, 1), each row from a stream of its own."""
         draws = np.stack([stream.random(count) for stream in self._streams])
-        return torch.from_numpy(draws).to(self.canvas.device)
+        return torch.from_numpy(draws).float().to(self.canvas.device)  # not every device has float64
 
     def guess(self, where: Tensor, *, sample: bool = False, with_entropy: bool = False) -> Guess:
         """Take one pass and choose a token at each position that ``where`` (B, T) marks.

@@ -19,8 +19,8 @@ _NOISE = 0.5
 _NEXT = 48
 # What a nat of a text's log-probability counts beside the cosine of the surrogate's vector.
 _NAT = 0.004
-# Of a random number between 0 and 1, so that its logarithm is finite.
-_LEAST = 1e-9
+# How far a random number keeps from 0 and 1, so that its logarithm and that of the logarithm are finite.
+_LEAST = 1e-6
 
 
 def writer(canvases: Canvases) -> Iterator[Step]:
@@ -42,7 +42,9 @@ def writer(canvases: Canvases) -> Iterator[Step]:
         scores = writing.next_tokens(texts, lengths, memories, position)
         best = scores.topk(min(_NEXT, scores.shape[-1]))
         ahead = totals[..., None] + best.values
-        noise = canvases.draw(best.values[0].numel()).clamp(min=_LEAST).log().neg_().log_().neg_().view_as(ahead)
+        noise = (
+            canvases.draw(best.values[0].numel()).clamp(_LEAST, 1 - _LEAST).log().neg_().log_().neg_().view_as(ahead)
+        )
         chosen = (ahead + _NOISE * noise).flatten(1).topk(min(beams, ahead[0].numel())).indices
         parents, which = chosen // best.values.shape[-1], chosen % best.values.shape[-1]
         totals = ahead.flatten(1).gather(1, chosen)

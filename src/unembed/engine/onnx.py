@@ -52,7 +52,7 @@ class OnnxEngine:
     def __init__(self, model: ConditionalMDLM, graphs: Mapping[str, Path | bytes]) -> None:
         """Open the graphs of a model: files, or what is in them, by name. Threads are as many as torch has now."""
         require_extra("onnx", "onnxruntime")
-        self.model = model
+        self.model = model.round_writer()  # it runs in torch
         self.config = model.config
         self.vocabulary = model.vocabulary
         self._hidden, self._products, self._choice = (_open(name, graphs[name]) for name in GRAPHS)

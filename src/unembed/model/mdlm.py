@@ -120,11 +120,13 @@ class ConditionalMDLM(nn.Module):
     def lay_out_for_decoding(self) -> Self:
         """Keep a copy of the output weights column by column: products of a row or two then take half the time.
 
-        And one of the writer in the precision that the device is quickest in.
-
         For weights that do not change any more; it is neither saved nor trained.
         """
         self._output_columns = self.denoiser.tied_weight().detach().t().contiguous()
+        return self.round_writer()
+
+    def round_writer(self) -> Self:
+        """Keep a copy of the writer in the precision that the device is quickest in; it is not saved either."""
         self._quick_writer = [] if self.writer is None else [round_products(self.writer)]
         return self
 
@@ -242,7 +244,9 @@ class ConditionalMDLM(nn.Module):
         writer = self._quick_writer[0] if self._quick_writer else self.writer
         bias = writer.output_bias + self.denoiser.forbidden
         offsets = writer.prior_scale * self.readout(embeddings) + bias
-        tokens = offsets.topk(min(SHORTLIST, offsets.shape[1])).indices
+        # Without a readout every token may be the likeliest.
+        size = min(SHORTLIST, offsets.shape[1]) if self.readout.gives_prior else offsets.shape[1]
+        tokens = offsets.topk(size).indices
         table = self.denoiser.token_embedding.weight
         weight = table[tokens].transpose(1, 2)
         surprise = writer.prior_damping * self.readout.repetition

@@ -34,5 +34,6 @@ def _kind(job: Job) -> tuple[tuple[str, str], int]:
         return (job.model.name, "fill blind" if job.slots.blind else "fill"), 1
     options = job.options
     assert options is not None
-    passes = options.search.round_limit + 1 if job.guided else options.steps * options.hypotheses
+    steps = job.model.inverter.info.model.canvas_length if options.strategy == "writer" else options.steps
+    passes = options.search.round_limit + 1 if job.guided else steps * options.hypotheses
     return (job.model.name, options.strategy), passes

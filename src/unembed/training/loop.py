@@ -199,6 +199,8 @@ class _Loop:
 
     def _take_steps(self, reason_to_stop: Callable[[], str | None]) -> str:
         """Train the denoiser; return why that ended."""
+        if self.config.patience and self.facts["stale"] >= self.config.patience:
+            return "patience"  # it ended before, and goes on with its writer
         reason = "finished"
         saved_at = time.monotonic()
         self.parts.model.train()

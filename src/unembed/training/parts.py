@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from unembed.config import Recipe, load_recipe
-from unembed.errors import TrainingError
+from unembed.errors import ConfigError, TrainingError
 from unembed.model import ConditionalMDLM, NoiseSchedule, Objective
 from unembed.store import Store
 from unembed.training.batches import BatchDataset, BatchPlan, load_batch
@@ -95,6 +95,11 @@ def prepare_model(parts: Parts, recipe: Recipe, control: StageControl) -> dict[s
         start_from_encoder(model, start.encoder, parts.store.tokenizer(), texts)
     if start.inverter:
         start_from_inverter(model, start.inverter)
+        if model.writer is not None and model.writer.is_new and not training.writer.steps:
+            raise ConfigError(
+                f"{start.inverter} has no trained writer, and this run would not train one.",
+                "Set training.writer.steps, or remove model.writer from the recipe.",
+            )
         if start.readout:
             finished = fit_readout(model, parts.store, parts.token_counts, training, control)
     else:

@@ -12,6 +12,9 @@ from unembed.engine import Engine
 from unembed.model import Writing
 
 _TEXTS_AT_ONCE = 128
+# What is said of a text that no canvas holds: it is worse than any other.
+_IMPOSSIBLE = -1e4
+_KEPT = 20_000
 
 
 class WriterJudge:
@@ -20,6 +23,7 @@ class WriterJudge:
     def __init__(self, writing: Writing, length_scores: Tensor) -> None:
         self._writing = writing
         self._length_scores = length_scores
+        self._known: dict[tuple[int, Ids], float] = {}
 
     @classmethod
     def of(cls, engine: Engine, embeddings: Tensor) -> Self | None:
@@ -30,13 +34,21 @@ class WriterJudge:
                 return None
             return cls(writing, engine.length_logits(embeddings).float().log_softmax(-1).cpu())
 
-    @torch.no_grad()
     def log_likelihoods(self, row: int, texts: Sequence[Ids]) -> np.ndarray:
-        """Return the log-probability of each text (n,), its length included."""
-        likelihoods = np.empty(len(texts))
+        """Return the log-probability of each text (n,), its length included. What was asked before is remembered."""
+        if len(self._known) > _KEPT:
+            self._known.clear()
+        new = [ids for ids in dict.fromkeys(texts) if (row, ids) not in self._known]
+        self._known |= {(row, ids): value for ids, value in zip(new, self._ask(row, new).tolist(), strict=True)}
+        return np.array([self._known[row, ids] for ids in texts])
+
+    @torch.no_grad()
+    def _ask(self, row: int, texts: Sequence[Ids]) -> np.ndarray:
+        likelihoods = np.full(len(texts), _IMPOSSIBLE)
         by_length: dict[int, list[int]] = {}
         for number, ids in enumerate(texts):
-            by_length.setdefault(len(ids), []).append(number)
+            if 0 < len(ids) <= self._length_scores.shape[1]:
+                by_length.setdefault(len(ids), []).append(number)
         device = self._writing.offsets.device
         for length, numbers in by_length.items():
             for start in range(0, len(numbers), _TEXTS_AT_ONCE):

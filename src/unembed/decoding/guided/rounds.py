@@ -87,7 +87,9 @@ class SearchRounds:
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         ngrams = oracle.ngrams if options.search.ngrams else None
-        self._writer = WriterJudge.of(engine, embeddings)
+        writer = WriterJudge.of(engine, embeddings)
+        self._start_with = options.search.start or ("confidence" if writer is None else "writer")
+        self._writer = writer if options.search.judge == "writer" else None
         self._searches = {
             row: Search(
                 options.search,

@@ -83,7 +83,8 @@ export class Controls {
     for (const name of ["steps", "rounds", "strength"]) slide(this.input(name), this.input(name).value);
     for (const name of ["steps", "rounds"]) find(`${name}-value`, HTMLOutputElement).value = this.input(name).value;
     find("strategy-hint", HTMLElement).textContent = STRATEGIES[strategy] ?? "";
-    const length = searches(strategy) ? `${settings.rounds} rounds` : `${settings.steps} passes`;
+    const passes = strategy === "writer" ? "token by token" : `${settings.steps} passes`;
+    const length = searches(strategy) ? `${settings.rounds} rounds` : passes;
     const versus = { "": "", [UNDEFENDED]: ", beside the undefended vector" }[settings.compare] ?? `, beside ${settings.compare}`;
     find("method-choice", HTMLElement).textContent = `${strategy}, ${length}${versus}`;
     this.refreshDefence(settings);
