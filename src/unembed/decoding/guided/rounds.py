@@ -165,7 +165,7 @@ class SearchRounds:
         config = self.options.search
         blind = self.options.model_copy(
             update={
-                "strategy": config.start or ("writer" if self._writer else "confidence"),
+                "strategy": self._start_with,
                 "candidates": max(self.options.candidates, config.candidates),
             }
         )
