@@ -119,6 +119,7 @@ class SurrogateSearchConfig(GuidedConfig):
     }
     proposals: Positive = 32
     combinations: Count = 16
+    judge: Literal["writer", "denoiser"] = "denoiser"
     free_tokens: bool = False
 
 
