@@ -13,7 +13,16 @@ from torch.optim import AdamW, Optimizer
 
 from texts import CANVAS_LENGTH, batch_lengths, draw_ids
 from unembed.canvas import CanvasVocabulary
-from unembed.config import ModelRecipe, NoiseConfig, Recipe, StartConfig, SurrogateConfig, TrainingConfig, load_recipe
+from unembed.config import (
+    ModelRecipe,
+    NoiseConfig,
+    Recipe,
+    StartConfig,
+    SurrogateConfig,
+    TrainingConfig,
+    WriterConfig,
+    load_recipe,
+)
 from unembed.encoders import EncoderDescription
 from unembed.model import NoiseSchedule, Objective
 from unembed.store import Manifest, Shard, Store
@@ -30,14 +39,15 @@ _DIM = 384
 def minilm_recipe(*, quick: bool) -> Recipe:
     """Return configs/minilm.yaml, or what it comes down to where the file is missing; tiny when ``quick``.
 
-    It has no surrogate: that is not part of a step.
+    It has neither surrogate nor writer: they are not part of a step.
     """
     model = ModelRecipe(norm="post", freeze_token_embeddings=True)
     training = TrainingConfig(start_from=StartConfig(encoder="all-MiniLM-L6-v2"), sampled_softmax=2048)
     recipe = Recipe(model=model, training=training)
     if _RECIPE.is_file():
         recipe = load_recipe(_RECIPE)
-    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"surrogate": SurrogateConfig()})})
+    without = {"surrogate": SurrogateConfig(), "writer": WriterConfig()}
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update=without)})
     if not quick:
         return recipe
     small = recipe.model.model_copy(update={"layers": 1, "width": 48, "heads": 4, "feedforward": 96})

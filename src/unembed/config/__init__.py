@@ -25,6 +25,7 @@ from unembed.config.model import (
     ReadoutConfig,
     RotaryConfig,
     SurrogateConfig,
+    WriterConfig,
 )
 from unembed.config.recipe import DataConfig, EncoderConfig, Recipe, dump_recipe, load_recipe, move_old_keys
 from unembed.config.training import (
@@ -68,6 +69,7 @@ __all__ = [
     "SurrogateSearchConfig",
     "SurrogateTrainingConfig",
     "TrainingConfig",
+    "WriterConfig",
     "WriterTrainingConfig",
     "ZeroConfig",
     "dump_recipe",
