@@ -94,8 +94,8 @@ class GuidedConfig(_SearchLimits):
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005
     """Weight of a text's log-likelihood (nats) by the writer, or else by the denoiser, relative to the cosine."""
-    judge: Literal["writer", "denoiser"] = "writer"
-    """What says how likely a text is; the denoiser where the inverter has no writer."""
+    judge: Literal["writer", "denoiser"] = "denoiser"
+    """What says how likely a text is; always the denoiser where the inverter has no writer."""
     ngrams: bool = True
     """Whether the inverter's n-grams, if it has them, say too how natural a text is. The weight then falls as the best
     text comes nearer."""
@@ -119,7 +119,6 @@ class SurrogateSearchConfig(GuidedConfig):
     }
     proposals: Positive = 32
     combinations: Count = 16
-    judge: Literal["writer", "denoiser"] = "denoiser"
     free_tokens: bool = False
 
 
