@@ -57,7 +57,9 @@ def test_looking_ahead_prefers_the_likelier_text():
 def test_what_is_embedded_has_the_writers_likelihood(searching_checkpoint, fake_encoder, targets):
     inverter = Inverter.from_pretrained(searching_checkpoint, device="cpu")
     rounds = inverter.search_rounds(
-        targets.numpy(), DecodingConfig(strategy="guided", guided={"rounds": 1, "judge": "writer"}), encoder=fake_encoder
+        targets.numpy(),
+        DecodingConfig(strategy="guided", guided={"rounds": 1, "judge": "writer"}),
+        encoder=fake_encoder,
     )
     assert isinstance(rounds, SearchRounds)
     for _ in rounds:
