@@ -14,9 +14,9 @@ def make_hypothesis(ids, cosine=0.5, fluency=-1.0, **known):
     return Hypothesis(ids, "", **{"vector": np.zeros(2), "cosine": cosine, "fluency": fluency, "slots": ids} | known)
 
 
-def make_search(seed=0, target=(1.0, 0.0), draft=None, expected_length=0.0, ngrams=None, likelihoods=None, **config):
+def make_search(seed=0, target=(1.0, 0.0), draft=None, expected_length=0.0, ngrams=None, **config):
     random = np.random.default_rng(seed)
-    return Search(GuidedConfig(**config), random, PRIORS, np.array(target), draft, expected_length, ngrams, likelihoods)
+    return Search(GuidedConfig(**config), random, PRIORS, np.array(target), draft, expected_length, ngrams)
 
 
 def take(search, *hypotheses, parent=None, move="span"):

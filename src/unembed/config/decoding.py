@@ -93,9 +93,7 @@ class GuidedConfig(_SearchLimits):
     gradient: bool = True
     """Whether the encoder's gradient proposes substitutions too, where the encoder gives one."""
     fluency: Annotated[float, Field(ge=0.0)] = 0.0005
-    """Weight of a text's log-likelihood (nats) by the writer, or else by the denoiser, relative to the cosine."""
-    judge: Literal["writer", "denoiser"] = "denoiser"
-    """What says how likely a text is; always the denoiser where the inverter has no writer."""
+    """Weight of the denoiser's log-likelihood (nats per text) relative to the cosine, when hypotheses are ranked."""
     ngrams: bool = True
     """Whether the inverter's n-grams, if it has them, say too how natural a text is. The weight then falls as the best
     text comes nearer."""

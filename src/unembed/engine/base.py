@@ -71,6 +71,11 @@ class Engine(Protocol):
         """Score text lengths 1 ... canvas_length."""
         ...
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is a writer that has learnt something."""
+        ...
+
     def writing(self, embeddings: Tensor) -> Writing | None:
         """Return what writing from left to right needs of vectors (B, d), if there is a writer."""
         ...

@@ -122,6 +122,11 @@ class OnnxEngine:
         """Score text lengths 1 ... canvas_length."""
         return self.model.length_logits(embeddings)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is a writer that has learnt something."""
+        return self.model.writes
+
     @torch.no_grad()
     def writing(self, embeddings: Tensor) -> Writing | None:
         """Return what writing from left to right needs of vectors (B, d), if there is a writer. It runs in torch."""

@@ -43,6 +43,11 @@ class WrappedEngine:
         """Score text lengths."""
         return self.inside.length_logits(embeddings)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is a writer that has learnt something."""
+        return self.inside.writes
+
     def writing(self, embeddings: Tensor) -> Writing | None:
         """Return what writing from left to right needs of vectors, if there is a writer."""
         return self.inside.writing(embeddings)

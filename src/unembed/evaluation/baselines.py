@@ -41,8 +41,13 @@ class Unconditional(WrappedEngine):
         """Return the condition as it is: without a vector no token can be left out."""
         return condition
 
+    @property
+    def writes(self) -> bool:
+        """Return no: the writer was never trained without a vector."""
+        return False
+
     def writing(self, embeddings: Tensor) -> Writing | None:
-        """Return nothing: the writer was never trained without a vector."""
+        """Return nothing, for the same reason."""
         return None
 
     def resemblance(self, canvas: Tensor, embeddings: Tensor) -> Tensor | None:

@@ -240,7 +240,7 @@ class ConditionalMDLM(nn.Module):
         if self.writer is None or self.writer.is_new:
             return None
         if self._quick_writer and self._quick_writer[0].start.device != self.writer.start.device:
-            self._quick_writer = [round_products(self.writer)]  # the model was moved
+            self.round_writer()  # the model was moved
         writer = self._quick_writer[0] if self._quick_writer else self.writer
         bias = writer.output_bias + self.denoiser.forbidden
         offsets = writer.prior_scale * self.readout(embeddings) + bias

@@ -167,24 +167,3 @@ class Writing(NamedTuple):
             logits = logits - counts * self.surprise[self.tokens][:, None]
         scores: Tensor = logits.log_softmax(-1)
         return scores
-
-    def log_likelihoods(self, texts: Tensor, row: int) -> Tensor:
-        """Return the log-probability (n,) of whole texts (n, T) of one length, given one of the vectors."""
-        count, length = texts.shape
-        before = torch.cat([texts.new_full((count, 1), -1), texts[:, :-1]], dim=1)
-        modulation = tuple(part[row : row + 1].expand(count, *part.shape[1:]) for part in self.modulation)
-        with quickest(texts.device):
-            features = self.writer(self.embed(before), texts.new_full((count,), length), modulation).float()
-        tokens, offsets = self.tokens[row], self.offsets[row]
-        # What a token loses for standing in the text before, at each position.
-        earlier = torch.ones(length, length, device=texts.device).tril(-1)
-        shortlist = features @ self.weight[row] + offsets[tokens]
-        counts = (texts[:, :, None] == tokens).float()  # (n, T, K)
-        shortlist = shortlist - (earlier @ counts) * self.surprise[tokens]
-        own = (features * self.table[texts]).sum(-1) + offsets[texts]
-        own = own - ((texts[:, :, None] == texts[:, None, :]) * earlier).sum(-1) * self.surprise[texts]
-        total = shortlist.logsumexp(-1)
-        # A token that is not among the likeliest adds its own share.
-        total = torch.where(counts.any(-1), total, torch.logaddexp(total, own))
-        likelihoods: Tensor = (own - total).sum(1)
-        return likelihoods

@@ -14,7 +14,7 @@ class Proposal(NamedTuple):
 
     ids: Ids
     fluency: float = 0.0
-    """By how much the change raises the fluency, as far as that is known."""
+    """By how much the change raises the fluency, as far as the denoiser was asked."""
 
 
 @dataclass(eq=False)
@@ -28,8 +28,8 @@ class Hypothesis:
     cosine: float
     """Of that vector with the one that is inverted."""
     fluency: float
-    """Its log-likelihood by the writer; without one, the sum of the log-probabilities of its tokens, each given the
-    vector and most of the others, which is an estimate until the denoiser was asked about this very text."""
+    """Sum of the log-probabilities of its tokens, each given the vector and most of the others. An estimate until the
+    denoiser was asked about this very text."""
     parent: "Hypothesis | None" = None
     """The hypothesis that it was made from; None for a blind first one."""
     move: str = ""

@@ -153,8 +153,7 @@ def judge(tools: Tools, subjects: list[Subject]) -> None:
         subject.tokens = tools.filler.shortlists[subject.row]
         subject.scores = _weave(answers, len(subject.ids))
         subject.hypothesis.confidence = subject.own.exp().tolist()
-        if subject.search.likelihoods is None:
-            subject.hypothesis.fluency = float(subject.own.sum() + subject.search.order_fluency([subject.ids])[0])
+        subject.hypothesis.fluency = float(subject.own.sum() + subject.search.order_fluency([subject.ids])[0])
 
 
 def _weave(answers: list[Tensor], length: int) -> Tensor:

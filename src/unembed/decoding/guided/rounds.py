@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from unembed.decoding.blind import decode_hypotheses
 from unembed.decoding.canvases import random_streams
 from unembed.decoding.guided.filler import MaskFiller
 from unembed.decoding.guided.hypothesis import Attempt, Hypothesis, Ids
-from unembed.decoding.guided.likelihood import WriterJudge
 from unembed.decoding.guided.moves import PRIORS, Subject, Tools, expand, judge
 from unembed.decoding.guided.oracle import Oracle
 from unembed.decoding.guided.search import Search
@@ -87,20 +85,8 @@ class SearchRounds:
         streams = random_streams(embeddings, [0] * len(embeddings), options.seed)
         expected = _expected_lengths(engine, embeddings) if options.search.free_tokens else [0.0] * len(embeddings)
         ngrams = oracle.ngrams if options.search.ngrams else None
-        writer = WriterJudge.of(engine, embeddings)
-        self._start_with = options.search.start or ("confidence" if writer is None else "writer")
-        self._writer = writer if options.search.judge == "writer" else None
         self._searches = {
-            row: Search(
-                options.search,
-                stream,
-                PRIORS,
-                target,
-                oracle.draft,
-                length,
-                ngrams,
-                partial(self._writer.log_likelihoods, row) if self._writer else None,
-            )
+            row: Search(options.search, stream, PRIORS, target, oracle.draft, length, ngrams)
             for row, (stream, target, length) in enumerate(zip(streams, self._targets, expected, strict=True))
         }
         self._stopped: set[int] = set()
@@ -165,7 +151,7 @@ class SearchRounds:
         config = self.options.search
         blind = self.options.model_copy(
             update={
-                "strategy": self._start_with,
+                "strategy": config.start or ("writer" if self.engine.writes else "confidence"),
                 "candidates": max(self.options.candidates, config.candidates),
             }
         )
@@ -200,7 +186,6 @@ class SearchRounds:
         texts = self.oracle.write([ids for _, _, ids in new])
         vectors = self._vectors(texts, [row for row, _, _ in new])
         tried: dict[int, list[tuple[Attempt, Hypothesis]]] = {row: [] for row in self._searches}
-        new = self._with_likelihoods(new)
         for (row, attempt, ids), text, vector in zip(new, texts, vectors, strict=True):
             cosine = float(vector @ self._targets[row])
             hypothesis = Hypothesis(ids, text, vector.copy(), cosine, attempt.fluency, attempt.parent, attempt.move)
@@ -212,17 +197,6 @@ class SearchRounds:
         judge(self._tools, [Subject(*contender) for contender in contenders])
         for search in self._searches.values():
             search.select()
-
-    def _with_likelihoods(self, new: list[tuple[int, Attempt, Ids]]) -> list[tuple[int, Attempt, Ids]]:
-        """Put the writer's likelihood of each text in the place of what was estimated, if there is a writer."""
-        if self._writer is None:
-            return new
-        exact: dict[tuple[int, Ids], float] = {}
-        for row in {row for row, _, _ in new}:
-            texts = [ids for other, _, ids in new if other == row]
-            values = self._writer.log_likelihoods(row, texts).tolist()
-            exact |= {(row, ids): value for ids, value in zip(texts, values, strict=True)}
-        return [(row, replace(attempt, fluency=exact[row, ids]), ids) for row, attempt, ids in new]
 
     def _vectors(self, texts: list[str], rows: list[int]) -> np.ndarray:
         """Return the vectors of texts: exact ones where the target is nearly reached, so that it is not missed."""

@@ -27,8 +27,6 @@ _ROUNDS_PER_START, _PROGRESS = 12, 0.05
 _CONSIDERED = 200
 # Where vectors can be drafted: how many combinations, and how many proposals of each move, are looked at closely.
 _COMBINATIONS_DRAFTED, _DRAFTED_PER_MOVE = 96, 32
-# The share of the texts that are looked at closely whose likelihood the writer is asked for: those of the best drafts.
-_JUDGED_SHARE = 0.33
 # Every so many texts are chosen by how often their move has helped, the others by the score that they promise.
 _BY_SHARE = 3
 # Looking ahead: changes in a row, how many are drawn each time, how many of these are drafted, and changed on.
@@ -60,7 +58,6 @@ class Search:
         draft: Draft | None = None,
         expected_length: float = 0.0,
         ngrams: NGrams | None = None,
-        likelihoods: Callable[[Sequence[Ids]], np.ndarray] | None = None,
     ) -> None:
         """Start without any hypothesis.
 
@@ -72,7 +69,6 @@ class Search:
             draft: estimates vectors of texts without the encoder.
             expected_length: the number of tokens that the text should have, as far as the vector says.
             ngrams: says how natural the order of a text's tokens is.
-            likelihoods: of texts, by the writer.
         """
         self.config = config
         self.random = random
@@ -88,7 +84,6 @@ class Search:
         self._fluency = FluencyScore(config.fluency, expected_length)
         self._memory = EditMemory(target, self._fluency)
         self._ngrams = ngrams
-        self.likelihoods = likelihoods
         self._forecast = Forecast(len(target), draft)
         self._target = target
         self._cost = _FIRST_COST
@@ -177,8 +172,7 @@ class Search:
             new = [ids for ids in dict.fromkeys(changed) if ids not in found and ids not in self._seen]
             if not new:
                 break
-            own, *others = (parent.fluency + self.order_fluency([parent.ids, *new])).tolist()
-            proposals = [Proposal(ids, parent.fluency + other - own) for ids, other in zip(new, others, strict=True)]
+            proposals = [Proposal(*each) for each in zip(new, self.order_fluency(new).tolist(), strict=True)]
             at_a_glance = self._expect(parent, proposals)
             kept = [proposals[index] for index in np.argsort(at_a_glance)[-_DRAFTED_AHEAD:]]
             drafted = self._expect(parent, kept, closely=True)
@@ -222,17 +216,7 @@ class Search:
     def _expect(self, centre: Hypothesis, texts: Sequence[tuple[Ids, float]], *, closely: bool = False) -> list[float]:
         """Return the scores that texts should have, given their fluency, around a similar hypothesis."""
         vectors = self._forecast.predict(centre.ids, centre.vector, [ids for ids, _ in texts], closely=closely)
-        return self._scores(vectors, self._judge(vectors, texts) if closely else texts)
-
-    def _judge(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> Sequence[tuple[Ids, float]]:
-        """Put the writer's likelihoods in the place of the estimated fluency of the most promising texts."""
-        if self.likelihoods is None:
-            return texts
-        judged = list(texts)
-        best = np.argsort(self._scores(vectors, texts))[-max(1, int(_JUDGED_SHARE * len(texts))) :].tolist()
-        for index, likelihood in zip(best, self.likelihoods([texts[each][0] for each in best]), strict=True):
-            judged[index] = (texts[index][0], float(likelihood))
-        return judged
+        return self._scores(vectors, texts)
 
     def _scores(self, vectors: np.ndarray, texts: Sequence[tuple[Ids, float]]) -> list[float]:
         """Return the scores of texts with these vectors, given their fluency."""
@@ -250,8 +234,9 @@ class Search:
         proposals = [proposal for move in parent.proposals.values() for proposal in move]
         if not proposals:
             return {}
-        totals = [(ids, parent.fluency + fluency) for ids, fluency in proposals]
-        score = dict(zip(proposals, self._expect(parent, totals), strict=True))
+        # Whole texts, so that those of several parents can be compared.
+        texts = [(ids, parent.fluency + fluency) for ids, fluency in proposals]
+        score = dict(zip(proposals, self._expect(parent, texts), strict=True))
         for ranked in parent.proposals.values():
             ranked.sort(key=score.__getitem__)
         closer: dict[Proposal, float] = {}
@@ -261,11 +246,10 @@ class Search:
             looked_at = [proposal for _, proposal in named]
             ids = [proposal.ids for proposal in looked_at]
             vectors = self._forecast.predict(parent.ids, parent.vector, ids, closely=True)
-            judged = self._judge(vectors, [(ids, parent.fluency + fluency) for ids, fluency in looked_at])
-            closer = dict(zip(looked_at, self._scores(vectors, judged), strict=True))
+            texts = [(ids, parent.fluency + fluency) for ids, fluency in looked_at]
+            closer = dict(zip(looked_at, self._scores(vectors, texts), strict=True))
             if parent is self._leader:
-                changes = [Proposal(ids, total - parent.fluency) for ids, total in judged]
-                self._guess(parent, [(move, each) for (move, _), each in zip(named, changes, strict=True)], vectors)
+                self._guess(parent, named, vectors)
             for move, best in first.items():
                 best.sort(key=closer.__getitem__)
                 parent.proposals[move][-_DRAFTED_PER_MOVE:] = best
