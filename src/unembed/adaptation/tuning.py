@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unembed.encoders.precision import has_native_bfloat16
 from unembed.model import ConditionalMDLM
+from unembed.model.precision import quickest
 from unembed.model.readout import MlpReadout, bag_f1
 from unembed.progress import OnProgress
 
@@ -122,7 +122,7 @@ def _train(
     chosen = torch.from_numpy(rows)
     for _ in range(steps):
         batch = chosen[torch.randint(len(chosen), (_BATCH,), generator=generator)]
-        with torch.autocast(device.type, torch.bfloat16, enabled=has_native_bfloat16(device)):
+        with quickest(device):
             loss = model.readout.bag_loss(given[batch], texts.tokens[batch], length_power=_LENGTH_POWER)
         if model.length_head is not None:
             loss = loss + F.cross_entropy(model.length_logits(given[batch]), texts.lengths[batch] - 1)

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from unembed.auditing.language import common_words
 from unembed.canvas.marks import SubwordMarks
-from unembed.encoders.precision import has_native_bfloat16
 from unembed.errors import ConfigError
 from unembed.inverter import Inverter, check_vectors
 from unembed.measures import function_words, is_grammar, stem
+from unembed.model.precision import quickest
 from unembed.scripts import UNSPACED, WORD, shortest_word
 
 VOCABULARY = 5120
@@ -104,7 +104,7 @@ class WordReader:
         checked = torch.from_numpy(check_vectors(vectors, self._inverter.info)).to(self._inverter.device)
         best = []
         # Half the time where the device has instructions for it, and of a hundred words ninety-nine are the same.
-        with torch.autocast(checked.device.type, torch.bfloat16, enabled=has_native_bfloat16(checked.device)):
+        with quickest(checked.device):
             for block in torch.split(checked, _BLOCK):
                 features = self._inverter.model.readout.features(self._inverter.map_vectors(block))
                 best.append(F.linear(features, self._weight, self._bias).topk(self._top).indices)

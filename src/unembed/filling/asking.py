@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unembed.encoders.precision import has_native_bfloat16
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
+from unembed.model.precision import quickest
 
 IMPOSSIBLE = -1e4
 """The log-probability of what no canvas can hold."""
@@ -43,7 +43,7 @@ def ask_masks(
                 where &= where.cumsum(1) == 1
             rows = condition.rows(torch.zeros(len(part), dtype=torch.long, device=vector.device))
             # Two digits are enough.
-            with torch.autocast(vector.device.type, torch.bfloat16, enabled=has_native_bfloat16(vector.device)):
+            with quickest(vector.device):
                 hidden = engine.hidden(canvas, rows, times, where).float()
             scores = engine.logits(hidden, where, canvas, rows).float().log_softmax(-1)
             split = torch.split(scores.clamp(min=IMPOSSIBLE).cpu(), where.sum(1).tolist())

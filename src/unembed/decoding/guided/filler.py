@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from unembed.decoding.guided.hypothesis import Ids
-from unembed.encoders.precision import has_native_bfloat16
 from unembed.engine import Engine
 from unembed.model import NoiseSchedule
 from unembed.model.candidates import Candidates
+from unembed.model.precision import quickest
 
 _CANVASES_AT_ONCE = 64
 # Tokens that are scored for each vector: those that its readout finds likeliest.
@@ -32,8 +32,6 @@ class MaskFiller:
         self.engine, self.noise = engine, noise
         self.mask = engine.vocabulary.mask
         self._embeddings, self._device = embeddings, embeddings.device
-        # The search asks often, and needs no more than two digits.
-        self._rounded = has_native_bfloat16(embeddings.device)
         self._condition = engine.condition(embeddings)
         offsets = self._condition.offsets
         self.has_readout = engine.config.readout.kind != "none"
@@ -62,7 +60,7 @@ class MaskFiller:
                 rows = torch.tensor([questions[number].row for number in part])
                 masked = canvas == self.mask
                 times = self.noise.time_of(masked.float().mean(1))
-                with torch.autocast(self._device.type, torch.bfloat16, enabled=self._rounded):
+                with quickest(self._device):  # the search needs no more than two digits
                     hidden = self.engine.hidden(canvas, self._condition.rows(rows), times, masked).float()
                 for row in sorted(set(rows.tolist())):
                     index = (rows == row).nonzero()[:, 0]
